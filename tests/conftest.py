@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from rich.table import Table
 
-from perfsuite.cli import answer
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 from perfsuite.measure.plan import load_record
@@ -31,7 +29,6 @@ from .board_namespaces import NamespaceBoard, board_obstacle
 from .browser_chromium import browser as browser
 from .browser_chromium import visit as visit
 from .left_processes import end, left_by_tests, mark_run
-from .narrow_tables import hold_table
 
 #: What a background job, nohup or a CI ignores or blocks, and what is started here would inherit: as in a terminal.
 _ORDINARY = {
@@ -96,18 +93,6 @@ def shared_engine_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest
         shared = own.parent / "engine-cache"
         shared.mkdir(exist_ok=True)
         (own / "engine-cache").symlink_to(shared)
-
-
-@pytest.fixture(autouse=True)
-def narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold every table that a command prints in a test against a terminal of 80 columns as well."""
-    prints = answer._print_table
-
-    def holding(table: Table) -> None:
-        hold_table(table)
-        prints(table)
-
-    monkeypatch.setattr(answer, "_print_table", holding)
 
 
 @pytest.fixture

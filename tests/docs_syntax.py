@@ -17,7 +17,7 @@ import pytest
 from _pytest.config import get_config
 
 from perfsuite.cli.whole_parser import whole_parser
-from perfsuite.plugin.option_table import add_short_names
+from perfsuite.plugin.registration import add_short_names
 
 from .docs_pages import ROOT
 from .docs_words import simple_commands
@@ -171,7 +171,7 @@ def _command_parser() -> argparse.ArgumentParser:
 def _pytest_parser() -> pytest.Parser:
     config = get_config()
     config.pluginmanager.load_setuptools_entrypoints("pytest11")
-    add_short_names(config._parser, [])
+    add_short_names(config._parser)
     return config._parser
 
 

@@ -49,7 +49,7 @@ from perfsuite.measure.plan import (
     SurveyPlan,
     TurnsPlan,
 )
-from perfsuite.plugin.option_table import OPTIONS
+from perfsuite.option_table import OPTIONS
 from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Request
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation

@@ -21,7 +21,7 @@ FLOORS = (
     {"records"},
     {"extras"},
     {"errors", "units"},
-    {"masking"},
+    {"masking", "option_table"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 

@@ -23,7 +23,7 @@ from perfsuite.cli.completion import completion_script
 from perfsuite.cli.registry import Purpose
 from perfsuite.cli.whole_parser import EXITS
 from perfsuite.device.profile.search import shipped_names
-from perfsuite.plugin.option_table import INI_VALUES, OPTIONS
+from perfsuite.option_table import INI_VALUES, OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"

@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import math
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,15 +25,12 @@ from perfsuite.records.chart import Chart
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
     from rich.table import Table
+    from rich.text import Text
 
 #: A table is as wide as it has to be where no terminal folds it.
 _UNLIMITED = 10_000
-_SIDES = ("<", ">")
-#: Between two columns.
-_GAP = "  "
-#: Rows from which on a sheet is not drawn by rich.
-_MANY_ROWS = 1000
 
 
 Row = TypeVar("Row")
@@ -42,11 +38,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Rows under headings, for people.
-
-    A heading that begins with ``>`` or ``<`` is above a column that is never folded, aligned to that side; others are
-    folded where a terminal is too narrow. Every cell is shown as it is, and None as a dash.
-    """
+    """Rows under headings, for people: a heading that begins with ``>`` is above figures, and None is a dash."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -62,9 +54,8 @@ class Sheet:
 
         table = Table(title=escape(self.title) or None, title_justify="left", box=None, pad_edge=False)
         for heading in self.headings:
-            side = heading[:1] if heading[:1] in _SIDES else ""
-            name = Text(heading.removeprefix(side))
-            table.add_column(name, justify="right" if side == ">" else "left", no_wrap=bool(side), overflow="fold")
+            justify: JustifyMethod = "right" if heading.startswith(">") else "left"
+            table.add_column(Text(heading.removeprefix(">")), justify=justify)
         for at, row in enumerate(self.rows):
             cells = ("-" if cell is None else str(cell) for cell in row)
             table.add_row(*map(Text, cells), style=self.styles[at] if self.styles else None)
@@ -119,12 +110,12 @@ class Records:
 
     def sheet(self) -> Sheet:
         """Return what people read, without the columns that are empty."""
-        told = [
+        filled = [
             (at, name) for at, name in enumerate(self.columns) if any(row[at] not in (None, False) for row in self.rows)
         ]
         return Sheet(
-            [self.headings.get(name, f"<{name}" if name.startswith(_SIDES) else name) for _, name in told],
-            [[self.shown.get(name, cell_text)(row[at]) for at, name in told] for row in self.rows],
+            [self.headings.get(name, name) for _, name in filled],
+            [[self.shown.get(name, cell_text)(row[at]) for at, name in filled] for row in self.rows],
         )
 
 
@@ -174,8 +165,6 @@ def show(*parts: Part) -> None:
     for part in parts:
         if isinstance(part, str):
             print(part)
-        elif isinstance(part, Sheet) and (lines := _many_lines(part)):
-            print("\n".join(lines))
         else:
             _print_table(part.table() if isinstance(part, Sheet) else part)
 
@@ -241,47 +230,23 @@ def cell_text(value: Any) -> str:
     return "-" if plain is None else str(plain)
 
 
-def _many_lines(sheet: Sheet) -> list[str] | None:
-    """Return the lines of a sheet with many rows, as rich would draw them, which takes it a millisecond a row.
-
-    None where there are few, or where something is coloured or has to be folded.
-    """
-    if len(sheet.rows) < _MANY_ROWS or sheet.title or sheet.styles:
-        return None
-    from rich.cells import cell_len
-
-    names = [each[1:] if each.startswith(_SIDES) else each for each in sheet.headings]
-    told = [names, *([str("-" if cell is None else cell) for cell in row] for row in sheet.rows)]
-    columns = [list(map(terminal_text, column)) for column in zip(*told, strict=True)]
-    widths = [max(map(cell_len, column)) for column in columns]
-    is_wide = sum(widths) + len(_GAP) * (len(widths) - 1) > (_terminal_width() or _UNLIMITED)
-    if is_wide or any("\n" in cell for row in told for cell in row):
-        return None
-    padded = (
-        [_padded(cell, width - cell_len(cell), heading.startswith(">")) for cell in column]
-        for heading, width, column in zip(sheet.headings, widths, columns, strict=True)
-    )
-    return list(map(_GAP.join, zip(*padded, strict=True)))
-
-
-def _padded(cell: str, n_blanks: int, is_right: bool) -> str:
-    return f"{' ' * n_blanks}{cell}" if is_right else f"{cell}{' ' * n_blanks}"
-
-
-def _terminal_width() -> int | None:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
 def _print_table(table: Table) -> None:
     from rich.console import Console
 
-    from perfsuite.cli.narrow_table import fitted
-
+    for column in table.columns:
+        column.overflow, column.no_wrap = "fold", False  # nothing is cut off
+        column.header = _harmless(column.header)
+        column._cells[:] = map(_harmless, column._cells)
     out = io.StringIO()
     is_terminal = sys.stdout.isatty()
-    console = Console(file=out, width=None if is_terminal else _UNLIMITED, force_terminal=is_terminal or None)
-    for at, block in enumerate(fitted(table, console)):
-        if at:
-            console.print()
-        console.print(block)
+    Console(file=out, width=None if is_terminal else _UNLIMITED, force_terminal=is_terminal or None).print(table)
     print(out.getvalue(), end="")
+
+
+def _harmless(cell: object) -> Text:
+    """Return a cell with what would steer a terminal written out, in the lines that it has."""
+    from rich.text import Text
+
+    text = cell if isinstance(cell, Text) else Text.from_markup(str(cell))
+    text.plain = "\n".join(map(terminal_text, text.plain.split("\n")))
+    return text

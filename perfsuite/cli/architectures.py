@@ -1,4 +1,4 @@
-"""``perfsuite architectures`` (prepare): list the models of the catalogue."""
+"""``perfsuite architectures``."""
 
 from __future__ import annotations
 

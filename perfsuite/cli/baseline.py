@@ -1,4 +1,4 @@
-"""``perfsuite baseline`` (look): store and compare the times that later runs are judged by."""
+"""``perfsuite baseline``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perfsuite.cli.answer import Answer, give
 from perfsuite.cli.baseline_output import changes_answer, entries_answer, written_answer
-from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
@@ -61,13 +61,13 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_run_actions(actions: Commands) -> None:
-    record = add_action(
+    record = add_command(
         actions,
         "record",
         summary="add a run as a session",
         about="Later runs are compared with all sessions of their fingerprint.",
     )
-    diff = add_action(
+    diff = add_command(
         actions,
         "diff",
         summary="compare a run with the baselines",
@@ -83,7 +83,7 @@ def _add_run_actions(actions: Commands) -> None:
         metavar="RATIO",
         help="slowdown that passes, a ratio (default 0.05)",
     )
-    accept = add_action(
+    accept = add_command(
         actions,
         "approve",
         summary="make a run the new reference",
@@ -96,7 +96,7 @@ def _add_run_actions(actions: Commands) -> None:
 
 
 def _add_store_actions(actions: Commands) -> None:
-    add_action(
+    add_command(
         actions,
         "show",
         summary="list sessions and cases with their spreads",
@@ -104,7 +104,7 @@ def _add_store_actions(actions: Commands) -> None:
             "perfsuite baseline show host kernels --where=n_cores=2": "of one fingerprint",
         },
     )
-    anchor = add_action(
+    anchor = add_command(
         actions,
         "anchor",
         summary="measure slow creep from the present reference on",
@@ -113,7 +113,7 @@ def _add_store_actions(actions: Commands) -> None:
         },
     )
     anchor.add_argument("--reason", required=True, metavar="TEXT", help="why creep is measured from here")
-    prune = add_action(
+    prune = add_command(
         actions,
         "prune",
         summary="keep the newest sessions only",

@@ -1,4 +1,4 @@
-"""``perfsuite bundle`` (prepare): compile llama.cpp and the worker for a device into one folder."""
+"""``perfsuite bundle``."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, fields_of
 from perfsuite.cli.bundle_farms import FARMS, write_farm
-from perfsuite.cli.command_help import take_behind_dashes
+from perfsuite.cli.command_help import Parser
 from perfsuite.cli.pytest_run import ask_pytest, refuse_mistakes, values_of
 from perfsuite.device.work_folder import new_work_folder, replace_folder
 from perfsuite.errors import DeviceError, PerfsuiteError
@@ -46,7 +46,7 @@ exec "$worker" run-folder "$here" "${{1:-$here/{RESULTS}}}"
 """
 
 
-def add_plan_options(parser: argparse.ArgumentParser) -> None:
+def add_plan_options(parser: Parser) -> None:
     """Add what makes a folder of a bundle."""
     group = parser.add_argument_group("for a device farm")
     group.add_argument("--plan", action="store_true", help="write a run for a device that you can only upload to")
@@ -56,7 +56,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--farm", choices=FARMS, help=text)
     text = "options of pytest, after '--'"
     group.add_argument("pytest_options", nargs="*", metavar="OPTION", help=text)
-    take_behind_dashes(parser, "pytest_options")
+    parser.behind_dashes = "pytest_options"
 
 
 def refuse_out_of_place(options: argparse.Namespace) -> None:

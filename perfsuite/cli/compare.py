@@ -1,4 +1,4 @@
-"""``perfsuite compare`` (measure): compare two builds of llama.cpp in pairs."""
+"""``perfsuite compare``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet, take_behind_dashes
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
 from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.option_table import command_settings, own_name
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 
@@ -44,6 +45,20 @@ _NOT_ASKED = "--perf-address=ssh:none"
 #: What runs elsewhere.
 _ELSEWHERE = ("--perf-farm", "--perf-plan", "--perf-ingest")
 
+#: What pytest's options are called besides, as llama-bench has them.
+_SUBJECT = {
+    "model": "-m",
+    "n-prompt": "-p",
+    "n-gen": "-n",
+    "n-depth": "-d",
+    "ubatch-size": "-ub",
+    "threads": "-t",
+    "flash-attn": "-fa",
+    "cache-type-k": "-ctk",
+    "cache-type-v": "-ctv",
+    **dict.fromkeys(("lora-rank", "parallel", "draft", "mmproj")),
+}
+
 _FLASH = {"1": "on", "on": "on", "0": "off", "off": "off"}
 
 
@@ -52,59 +67,6 @@ def _flash(text: str) -> str:
     if text not in _FLASH:
         raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor 1")
     return _FLASH[text]
-
-
-def _number(help_text: str) -> dict[str, Any]:
-    return {"type": int, "metavar": "N", "help": help_text}
-
-
-#: Options as llama-bench has them: their names, that of pytest's, and the settings of argparse.
-_SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
-    (
-        ("-m", "--model"),
-        "--model",
-        {
-            "metavar": "PATH|NAME",
-            "help": "GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue (default smollm2-135m-q8_0)",
-        },
-    ),
-    (("-p", "--n-prompt"), "--n-prompt", _number("prompt length, tokens")),
-    (("-n", "--n-gen"), "--n-gen", _number("tokens to generate")),
-    (("-d", "--n-depth"), "--n-depth", _number("tokens already in the KV cache")),
-    (
-        ("-ub", "--ubatch-size"),
-        "--ubatch-size",
-        _number("largest batch that is computed at once, tokens (default 512)"),
-    ),
-    (("-t", "--threads"), "--threads", _number("threads (default: physical cores)")),
-    (
-        ("-fa", "--flash-attn"),
-        "--perf-flash-attn",
-        {"type": _flash, "metavar": "0|1", "help": "flash attention (default: on; off for OpenCL on a CPU)"},
-    ),
-    (
-        ("-ctk", "--cache-type-k"),
-        "--cache-type-k",
-        {"metavar": "TYPE", "help": "type of keys in the KV cache (default f16)"},
-    ),
-    (
-        ("-ctv", "--cache-type-v"),
-        "--cache-type-v",
-        {"metavar": "TYPE", "help": "type of values in the KV cache (default f16)"},
-    ),
-    (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter on every layer, at most 65536")),
-    (("--parallel",), "--parallel", _number("sequences generated in one batch, at most 256")),
-    (
-        ("--draft",),
-        "--draft",
-        {"metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]", "help": "speculative decoding with a draft model or n-grams"},
-    ),
-    (
-        ("--mmproj",),
-        "--mmproj",
-        {"metavar": "PATH|NAME", "help": "projector of a vision model, which encodes an image first"},
-    ),
-)
 
 
 def add_parser(commands: Commands) -> None:
@@ -130,21 +92,24 @@ def add_parser(commands: Commands) -> None:
     text = "build NEW with the changes of the checkout that no commit holds"
     parser.add_argument("--with-changes", action="store_true", help=text)
     subject = parser.add_argument_group("workload, with the options of llama-bench")
-    for names, _, settings in _SUBJECT:
-        subject.add_argument(*names, **settings)
+    for name, short in _SUBJECT.items():
+        settings = command_settings(name)
+        if name == "flash-attn":
+            settings = {"type": _flash, "metavar": "0|1", "help": settings["help"]}
+        subject.add_argument(*filter(None, (short, f"--{name}")), **settings)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
-    take_behind_dashes(parser, "pytest_options")
+    parser.behind_dashes = "pytest_options"
     add_json(parser, text="print run.json, or the tests of two files; pytest's own words go to standard error")
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
 
 def _asked(options: argparse.Namespace) -> Iterator[str]:
-    """Yield what pytest calls the options that were given."""
-    for names, name, _ in _SUBJECT:
-        value = getattr(options, names[-1].removeprefix("--").replace("-", "_"))
+    """Yield the options of the workload that were given."""
+    for name in _SUBJECT:
+        value = getattr(options, name.replace("-", "_"))
         if value is not None:
-            yield f"{name}={value}"
+            yield f"--{name}={value}"
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -153,7 +118,6 @@ def _run(options: argparse.Namespace) -> int:
     from perfsuite.cli.pytest_run import apart_words, refuse_mistakes, run_pytest
     from perfsuite.measure.bundle.named_builds import Builder
     from perfsuite.measure.environment import ENGINE_NAME, RUN_ID_NAME, program_environment
-    from perfsuite.records.run_origin import own_option
 
     if _is_of_files(options):
         from perfsuite.cli.compare_files import compare_files  # brings the rule
@@ -162,7 +126,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.build is not None and options.source is None:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
     _refuse_other_device(options.pytest_options)
-    words, asked = [*apart_words(), "--perf-device=host"], list(map(own_option, _asked(options)))
+    words, asked = [*apart_words(), "--perf-device=host"], list(map(own_name, _asked(options)))
     with progress("compare", options) as tell:
         builder = Builder(cache_dir=user_cache(), tell=tell.step, source=options.source, command=options.build)
         builder.check(options.old, options.new)
@@ -245,10 +209,9 @@ def _is_of(path: Path, old: Engine, new: Engine) -> bool:
     """Whether a run was finished, and its sides are these builds."""
     from perfsuite.measure.environment import ENGINE_NAME
     from perfsuite.records.run_json import read_plain_run
-    from perfsuite.records.run_origin import own_option
 
     plain = read_plain_run(path)
-    against = [word for word in map(own_option, plain.get("arguments", ())) if word.startswith("--perf-against=")]
+    against = [word for word in map(own_name, plain.get("arguments", ())) if word.startswith("--perf-against=")]
     named = plain.get("environment", {}).get(ENGINE_NAME, str(new.library_dir))
     is_whole = not plain.get("interrupted", True)
     return is_whole and against == [f"--perf-against={old.library_dir}"] and named == str(new.library_dir)

@@ -49,7 +49,7 @@ def _parts(found: FileChanges, options: argparse.Namespace) -> Iterator[Part]:
     timed = [(each, each.change) for each in found.changes if each.change]
     if timed:
         yield Sheet(
-            ("<verdict", ">change", ">interval", ">old", ">new", "test"),
+            ("verdict", ">change", ">interval", ">old", ">new", "test"),
             [
                 (
                     *(each.outcome.value, format_ratio(change.estimate_ratio), _interval(change)),

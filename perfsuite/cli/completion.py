@@ -1,9 +1,9 @@
-"""``perfsuite completion`` (prepare): print the completion script of a shell."""
+"""``perfsuite completion``."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import shtab
@@ -14,7 +14,6 @@ from perfsuite.cli.command_help import Commands, add_command
 _SHELLS = tuple(name for name in shtab.SUPPORTED_SHELLS if name in ("bash", "zsh", "fish", "tcsh"))
 
 _FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF", "PATH|NAME", "NAME|PATH"}
-_FOLDER_WORDS = {"DIR"}
 
 _ABOUT = """
 Packages install these scripts for bash, zsh and fish.
@@ -43,15 +42,11 @@ def completion_script(shell: str, *, devices: Sequence[str] | None = None) -> st
     from perfsuite.cli.whole_parser import whole_parser  # loads every subcommand
 
     parser = whole_parser()
-    names = {dest: tuple(listed()) for dest, listed in _names().items()}
-    if devices is not None:
-        names["device"] = tuple(devices)
-    for action in _actions(parser):
-        _complete(action, names)
+    _complete(parser, _names() | ({} if devices is None else {"device": devices}))
     return str(shtab.complete(parser, shell))
 
 
-def _names() -> dict[str, Callable[[], Sequence[str]]]:
+def _names() -> dict[str, Sequence[str]]:
     """Return by argument what there is to choose from, where the parser takes more than that."""
     from perfsuite.cli.plot import PICTURES
     from perfsuite.device.profile import profile_names
@@ -61,33 +56,26 @@ def _names() -> dict[str, Callable[[], Sequence[str]]]:
     from perfsuite.workload.variant import variant_names
 
     return {
-        "device": profile_names,
-        "scenario": scenario_names,
-        "architecture": catalog.names,
-        "variant": variant_names,
-        "pictures": lambda: tuple(PICTURES),
-        "sweep": lambda: (*SWEEPS, "all"),
-        "program": lambda: ("view", "agree", "check", "install-helper"),
+        "device": profile_names(),
+        "scenario": scenario_names(),
+        "architecture": catalog.names(),
+        "variant": variant_names(),
+        "pictures": tuple(PICTURES),
+        "sweep": (*SWEEPS, "all"),
+        "program": ("view", "agree", "check", "install-helper"),
     }
 
 
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+def _complete(parser: argparse.ArgumentParser, names: Mapping[str, Sequence[str]]) -> None:
+    """Say what arguments are completed with; this parser reads no command line, so that choices may be any."""
     for action in parser._actions:
-        yield action
         if isinstance(action, argparse._SubParsersAction):
+            action.help = "what to do"  # what is hidden in a help is not completed either
             for each in action.choices.values():
-                yield from _actions(each)
-
-
-def _complete(action: argparse.Action, names: dict[str, tuple[str, ...]]) -> None:
-    """Say what an argument is completed with; this parser reads no command line, so that choices may be any."""
-    if isinstance(action, argparse._SubParsersAction):
-        action.help = "what to do"  # what is hidden in a help is not completed either
-    if action.choices is not None:
-        return
-    if action.dest in names:
-        action.choices = names[action.dest]
-    elif action.metavar in _FOLDER_WORDS:
-        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-    elif action.type is Path or action.metavar in _FILE_WORDS:
-        action.complete = shtab.FILE  # type: ignore[attr-defined]
+                _complete(each, names)
+        elif action.choices is None and action.dest in names:
+            action.choices = names[action.dest]
+        elif action.metavar == "DIR":
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif action.type is Path or action.metavar in _FILE_WORDS:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -1,15 +1,9 @@
-"""``perfsuite devices`` (prepare): list, add, check and set up devices.
-
-To add an action, write ``perfsuite/cli/devices_<name>.py`` with ``add_parser(commands)``, which calls
-`perfsuite.cli.command_help.add_action` and sets ``run``; imports that take time are for that function. Its first line
-begins with the action, as ``perfsuite devices list`` has it.
-"""
+"""``perfsuite devices``: each action is a module ``perfsuite.cli.devices_<name>``."""
 
 from __future__ import annotations
 
 import argparse
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.command_help import Commands, add_command
@@ -31,13 +25,7 @@ def chosen_profile(arguments: argparse.Namespace) -> Profile:
 
 
 #: In the order in which ``perfsuite devices --help`` lists them; without one, ``list`` is run.
-ACTIONS = tuple(
-    sorted(
-        path.stem.removeprefix("devices_")
-        for path in Path(__file__).parent.glob("devices_*.py")
-        if path.read_text("utf-8").startswith('"""``perfsuite devices ')
-    )
-)
+ACTIONS = ("add", "doctor", "list", "probe", "remove", "setup", "show", "unlock")
 
 _ABOUT = """
 A device is a profile, a small TOML file. The first of a name is used: from ./devices, then your own folder, then those

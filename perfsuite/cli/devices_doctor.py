@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _EXITS = {1: "something fails"}
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_action(
+    parser = add_command(
         commands,
         "doctor",
         summary="check what makes measurements on a device noisy or impossible",

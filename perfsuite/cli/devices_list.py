@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 
 if TYPE_CHECKING:
     from perfsuite.device.profile.file import ProfileFile
@@ -18,7 +18,7 @@ Broken profiles are listed with what is wrong.
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_action(
+    parser = add_command(
         commands,
         "list",
         summary="list the devices and how each is reached",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.command_help import Commands, add_action, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.device.reach import TAKEN
 from perfsuite.errors import DeviceError
 
@@ -30,7 +30,7 @@ _EXAMPLES = {
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_action(
+    parser = add_command(
         commands,
         "probe",
         summary="read a device's hardware and write its profile",

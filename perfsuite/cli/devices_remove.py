@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.command_help import Commands, add_action, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.devices import add_device_argument
 
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_action(
+    parser = add_command(
         commands,
         "remove",
         summary="remove a profile of your own",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
 from perfsuite.cli.bundle import add_bundle_options
-from perfsuite.cli.command_help import Commands, add_action, add_json, add_quiet
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _OF_PYTHON = ("wheels", "offline", "python", "force")
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_action(
+    parser = add_command(
         commands,
         "setup",
         summary="install on a device what measures there",

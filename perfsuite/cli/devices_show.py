@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.devices import add_device_argument
 from perfsuite.cli.devices_list import source
 
@@ -23,7 +23,7 @@ Theoretical peaks follow, with their sources.
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_action(
+    parser = add_command(
         commands,
         "show",
         summary="show a profile, with the file of each value",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.command_help import Commands, add_action, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 from perfsuite.device.setup.needs import NO_PROGRAM, suite_command, suite_python
 from perfsuite.errors import DeviceError, LockedError
@@ -25,7 +25,7 @@ _COMMAND = ("-I", "-m", "perfsuite.device.lock_command")
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_action(
+    parser = add_command(
         commands,
         "unlock",
         summary="restore what a killed run had set, once nobody has the device",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import TextIO
 
-from perfsuite.cli.outputs import checked_outputs, drop
 from perfsuite.device.end_requests import requests_heard
 from perfsuite.errors import PerfsuiteError
 
@@ -36,12 +38,11 @@ def fail_in_the_end() -> None:
 
 def _status(work: Callable[[], int]) -> int:
     try:
-        with checked_outputs(), requests_heard(_request):
+        with _checked_outputs(), requests_heard(_request):
             return work()
     except PerfsuiteError as error:
         return _told(f"error: {error}", 2)
     except BrokenPipeError:
-        drop(sys.stdout)
         return 0
     except OSError as error:
         return _told(f"error: {_refusal(error)}", 2)
@@ -69,3 +70,33 @@ def _told(text: str, status: int) -> int:
 def _request(number: int) -> BaseException:
     """Return what unwinds all that is open, such as the device's lock and workers, for a signal."""
     return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+@contextmanager
+def _checked_outputs() -> Iterator[None]:
+    """Make sure that what was printed has arrived; letters that the terminal's encoding lacks are written out.
+
+    Raises `PerfsuiteError`: standard output is closed, or took not all of it; `BrokenPipeError`: its reader has gone.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for as long as the process lives)
+    if sys.stdout is None:
+        raise PerfsuiteError("standard output is closed, so there is nowhere to answer; expected a terminal or a file")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            drop(sys.stdout)
+            if isinstance(error, BrokenPipeError):
+                raise
+            told = f"standard output cannot be written ({error.strerror}); the answer is not whole"
+            raise PerfsuiteError(told) from None
+
+
+def drop(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere, so that Python does not fail on it when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,4 +1,4 @@
-"""``perfsuite engines`` (look): keep the llama.cpp builds that made the baselines."""
+"""``perfsuite engines``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import find_engine
@@ -49,7 +49,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_actions(actions: Commands) -> None:
-    add_action(
+    add_command(
         actions,
         "list",
         summary="list the kept builds",
@@ -57,12 +57,12 @@ def _add_actions(actions: Commands) -> None:
             "perfsuite engines list --json": "as JSON",
         },
     )
-    one = add_action(
+    one = add_command(
         actions,
         "show",
         summary="list the files of one build",
     )
-    keep = add_action(
+    keep = add_command(
         actions,
         "keep",
         summary="keep a build of llama.cpp",
@@ -72,17 +72,17 @@ def _add_actions(actions: Commands) -> None:
     )
     text = "folder of the build (default: the one that a run would measure)"
     keep.add_argument("build", nargs="?", type=Path, metavar="BUILD", help=text)
-    export = add_action(
+    export = add_command(
         actions,
         "export",
         summary="write a build as one file",
     )
-    take = add_action(
+    take = add_command(
         actions,
         "import",
         summary="add a build from a file, checked by its hashes",
     )
-    prune = add_action(
+    prune = add_command(
         actions,
         "prune",
         summary="remove builds that no baseline names",

@@ -1,4 +1,4 @@
-"""``perfsuite export`` (look): write runs for pytest-benchmark, JUnit, GitHub and others."""
+"""``perfsuite export``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.llama_bench import add_bench_options, exported_tests
-from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.llama_bench_file import bench_text
 from perfsuite.records.whole_file import write_whole_bytes
@@ -69,8 +68,6 @@ def _add_format(formats: Commands, each: _Format) -> None:
 
 
 def _export(each: _Format, options: argparse.Namespace) -> int:
-    if options.output is not None:
-        refuse_own_files(options.output, map(run_path, options.runs))
     content = each.text(options).encode("utf-8", "backslashreplace")  # half a character has no encoding
     if options.output is None:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""``perfsuite forecast`` (forecast): forecast TTFT and TPOT of a request on a device."""
+"""``perfsuite forecast``."""
 
 from __future__ import annotations
 

@@ -17,6 +17,9 @@ _INPUTS = ("run_path", "runs", "run_paths", "recording", "bench_path", "plan", "
 #: Options that name a file to write; of a subcommand that sets `makes_folder` ``--output`` names a folder.
 _OUTPUTS = ("output", "plot", "csv", "state")
 
+#: What a run has that nothing is written over; their modules are slow to import.
+_OF_RUN = ("run.json", "observation.json")
+
 #: A path is not taken for another one that shares little more than its ending.
 _ALIKE_RATIO = 0.8
 
@@ -32,7 +35,7 @@ def check_paths(options: argparse.Namespace) -> None:
     for path in _inputs(options):
         if not os.path.lexists(path) and (meant := _nearest_path(path)) is not None:
             raise PerfsuiteError(f"{path}: no such file or folder; did you mean {meant}?")
-        taken.append(path)
+        taken += [path, *_files_of_run(path)]
     writes_nothing = getattr(options, "dry_run", False) or getattr(options, "list", False)
     for name in () if writes_nothing else _OUTPUTS:
         output = getattr(options, name, None)
@@ -67,6 +70,13 @@ def _inputs(options: argparse.Namespace) -> Iterator[Path]:
         for each in given if isinstance(given, list | tuple) else [given]:
             if isinstance(each, Path):
                 yield each
+
+
+def _files_of_run(path: Path) -> Iterator[Path]:
+    """Yield the files of a run that is named by its folder or by one of them."""
+    folder = path if path.is_dir() else path.parent
+    if path == folder or path.name in _OF_RUN:
+        yield from (folder / name for name in _OF_RUN)
 
 
 def _nearest_path(path: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""``perfsuite history`` (look): show how cases changed over all runs."""
+"""``perfsuite history``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.kept_folders import FOLDER, kept_folder
 from perfsuite.extras import require
 from perfsuite.records.history_place import history_place
@@ -53,13 +53,13 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_listings(actions: Commands) -> None:
-    runs = add_action(actions, "runs", summary="list the runs, newest first")
+    runs = add_command(actions, "runs", summary="list the runs, newest first")
     runs.add_argument("--last", type=int, metavar="N", help="only the newest N runs")
     runs.set_defaults(run=partial(_run, "history_listings", "list_runs"))
-    cases = add_action(actions, "cases", summary="list the cases with their newest times")
+    cases = add_command(actions, "cases", summary="list the cases with their newest times")
     cases.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a case id, or all of it with * and ?")
     cases.set_defaults(run=partial(_run, "history_listings", "list_cases"))
-    trend = add_action(
+    trend = add_command(
         actions,
         "trend",
         summary="show one case over all runs",
@@ -86,7 +86,7 @@ def _add_formats(action: argparse.ArgumentParser) -> None:
 
 
 def _add_changes(actions: Commands) -> None:
-    changes = add_action(actions, "changes", summary="list where cases changed and stayed changed")
+    changes = add_command(actions, "changes", summary="list where cases changed and stayed changed")
     changes.add_argument("case_id", nargs="?", metavar="CASE", help="case id (default: all)")
     _add_choice(changes)
     _add_sources(changes)
@@ -102,7 +102,7 @@ def _add_sources(action: argparse.ArgumentParser) -> None:
 
 
 def _add_page(actions: Commands) -> None:
-    page = add_action(
+    page = add_command(
         actions,
         "page",
         summary="write one HTML page of all cases over their runs",
@@ -117,7 +117,7 @@ def _add_page(actions: Commands) -> None:
 
 
 def _add_upkeep(actions: Commands) -> None:
-    add = add_action(
+    add = add_command(
         actions,
         "add",
         summary="add older runs",
@@ -125,7 +125,7 @@ def _add_upkeep(actions: Commands) -> None:
     )
     add.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run.json, its folder, or a folder of these")
     add.set_defaults(run=partial(_run, "history_upkeep", "add_runs"))
-    compact = add_action(
+    compact = add_command(
         actions,
         "compact",
         summary="merge all files into one that is sorted by case",
@@ -133,7 +133,7 @@ def _add_upkeep(actions: Commands) -> None:
     for action in (add, compact):
         add_json(action)
     compact.set_defaults(run=partial(_run, "history_upkeep", "merge_files"))
-    sql = add_action(actions, "sql", summary="answer a SELECT over the view 'history'")
+    sql = add_command(actions, "sql", summary="answer a SELECT over the view 'history'")
     sql.add_argument("query", metavar="SELECT", help="one SELECT; docs/history.md lists the columns")
     text = f"most rows to fetch (default {_MOST_ROWS:,}, at most 100,000,000)"
     sql.add_argument("--rows", type=int, default=_MOST_ROWS, metavar="N", help=text)

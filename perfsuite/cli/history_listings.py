@@ -27,15 +27,15 @@ _MOST_BARS = 60
 
 #: What people read above the columns of listings.
 _HEADINGS = {
-    "started_at": "<began (UTC)",
+    "started_at": "began (UTC)",
     "case_id": "case",
-    "n_cases": "<cases",
-    "n_failed": "<failed",
-    "n_runs": "<runs",
-    "last_at": "<last run (UTC)",
-    "last_measured_ns": "<time",
-    "last_outcome": "<outcome",
-    "commit": "<commit",
+    "n_cases": "cases",
+    "n_failed": "failed",
+    "n_runs": "runs",
+    "last_at": "last run (UTC)",
+    "last_measured_ns": "time",
+    "last_outcome": "outcome",
+    "commit": "commit",
     "run_id": "run",
     "is_injected": "slowed",
 }

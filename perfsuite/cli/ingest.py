@@ -1,11 +1,11 @@
-"""``perfsuite ingest`` (measure): judge results that came back from a device farm."""
+"""``perfsuite ingest``."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command, add_json, take_behind_dashes
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.pytest_run import run_pytest
 
 _ABOUT = """
@@ -39,7 +39,7 @@ def add_parser(commands: Commands) -> None:
     text = "folder of the results (default: results/ in it)"
     parser.add_argument("--results", type=Path, metavar="FOLDER", help=text)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
-    take_behind_dashes(parser, "pytest_options")
+    parser.behind_dashes = "pytest_options"
     add_json(parser, text="print the run's run.json; pytest's own words go to standard error")
     parser.set_defaults(run=_run)
 

@@ -1,4 +1,4 @@
-"""``perfsuite live`` (watch): show each token of a run as it is generated, with a forecast."""
+"""``perfsuite live``."""
 
 from __future__ import annotations
 

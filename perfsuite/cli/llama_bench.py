@@ -1,4 +1,4 @@
-"""``perfsuite llama-bench`` (look): exchange measurements with llama.cpp's llama-bench."""
+"""``perfsuite llama-bench``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
@@ -28,7 +28,7 @@ def add_parser(commands: Commands) -> None:
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_export(actions)
-    shown = add_action(
+    shown = add_command(
         actions,
         "show",
         summary="list the tests in a file of llama-bench",
@@ -39,7 +39,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_export(actions: Commands) -> None:
-    export = add_action(
+    export = add_command(
         actions,
         "export",
         summary="write prefill and decode of a run as tests of llama-bench",

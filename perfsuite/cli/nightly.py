@@ -1,4 +1,4 @@
-"""``perfsuite nightly`` (measure): run a plan of boards, models and scenarios."""
+"""``perfsuite nightly``."""
 
 from __future__ import annotations
 

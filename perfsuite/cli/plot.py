@@ -1,4 +1,4 @@
-"""``perfsuite plot`` (look): draw a paper's figure, or the rooflines of published devices."""
+"""``perfsuite plot``."""
 
 from __future__ import annotations
 

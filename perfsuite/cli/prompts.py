@@ -1,4 +1,4 @@
-"""``perfsuite prompts`` (prepare): choose a subset of prompts that has the same lengths."""
+"""``perfsuite prompts``."""
 
 from __future__ import annotations
 

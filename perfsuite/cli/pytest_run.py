@@ -19,9 +19,9 @@ from perfsuite.cli.kept_folders import kept_folder, user_cache
 from perfsuite.device.end_requests import requests_unheard
 from perfsuite.errors import PerfsuiteError
 from perfsuite.extras import lack_of
+from perfsuite.option_table import own_name
 from perfsuite.records.own_files import own_python
 from perfsuite.records.run_json import RUN_NAME
-from perfsuite.records.run_origin import own_option
 
 _FOLDER = "--perf-dir"
 #: How long a program that a terminal has asked to end may take before it is asked once more.
@@ -36,7 +36,7 @@ _ERROR = re.compile(r"^(?:ERROR: (?!usage: )|perfsuite: error: |.*\bpytest: erro
 def values_of(words: Sequence[str], name: str) -> Iterator[str]:
     """Yield the values that words give an option, in one word or two, by either of its names."""
     for word, following in zip(words, [*words, ""][1:], strict=True):
-        option, has_value, value = own_option(word).partition("=")
+        option, has_value, value = own_name(word).partition("=")
         if option == name:
             yield value if has_value else following
 

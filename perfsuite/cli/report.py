@@ -1,4 +1,4 @@
-"""``perfsuite report`` (look): show one run or several as an HTML page."""
+"""``perfsuite report``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from perfsuite.cli.answer import Answer, give
 from perfsuite.cli.command_help import Commands, add_command, add_json
-from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.report.page.page_run import read_page_run
 from perfsuite.report.verdict_words import verdict_sentence
 from perfsuite.report.visible import terminal_text
@@ -40,7 +39,6 @@ def _report(options: argparse.Namespace) -> int:
 
     runs = [read_page_run(named) for named in options.runs]
     path = options.output or runs[0].path.parent / PAGE_NAME
-    refuse_own_files(path, (run.path for run in runs))
     written = write_page(runs, path)
     give(
         Answer(

@@ -1,4 +1,4 @@
-"""``perfsuite reproduce`` (forecast): compute a paper's tables and show the differences."""
+"""``perfsuite reproduce``."""
 
 from __future__ import annotations
 

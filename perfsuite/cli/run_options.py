@@ -3,69 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from perfsuite.cli.command_help import add_json, add_quiet
 from perfsuite.errors import PerfsuiteError
-from perfsuite.workload.scenario import scenario_names
+from perfsuite.option_table import DEFAULT_MODEL, DEFAULT_SCENARIO, command_settings
 
 #: What a parser and a group of options have in common.
 Options: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
 
-#: The file that is run where none is named: small enough for any device.
-DEFAULT_MODEL = "smollm2-135m-q8_0"
-
-
-#: By name, what several subcommands take; the default follows the help.
-_SHARED: Mapping[str, Mapping[str, Any]] = {
-    "device": {"default": "host", "metavar": "NAME", "help": "device profile"},
-    "model": {
-        "default": DEFAULT_MODEL,
-        "metavar": "PATH|NAME",
-        "help": "GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue",
-    },
-    "scenario": {
-        "default": "siso",
-        "metavar": "NAME",
-        "help": f"{', '.join(scenario_names())}, or p<prompt>-g<generated> in tokens",
-    },
-    "ubatch-size": {
-        "type": int,
-        "metavar": "N",
-        "help": "largest batch that is computed at once, tokens (default 512)",
-    },
-    "cache-type-k": {"metavar": "TYPE", "help": "type of keys in the KV cache (default f16)"},
-    "cache-type-v": {"metavar": "TYPE", "help": "type of values in the KV cache (default f16)"},
-    "lora-rank": {
-        "type": int,
-        "metavar": "N",
-        "help": "rank of a synthetic LoRA adapter on every layer, at most 65536",
-    },
-    "parallel": {"type": int, "metavar": "N", "help": "sequences generated in one batch, at most 256"},
-    "draft": {
-        "metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
-        "help": "speculative decoding with a draft model or n-grams",
-    },
-    "mmproj": {
-        "metavar": "PATH|NAME",
-        "help": "projector of a vision model, which encodes an image first",
-    },
-    "threads": {"type": int, "metavar": "N", "help": "threads (default: physical cores)"},
-    "backend": {"choices": ("cpu", "opencl"), "default": "cpu", "help": "backend of llama.cpp"},
-    "opencl-platform": {"metavar": "NAME", "help": "part of the OpenCL platform's name"},
-    "flash-attn": {"choices": ("on", "off"), "help": "flash attention (default: on; off for OpenCL on a CPU)"},
-}
+#: What commands take where nothing is said; other options have pytest's default.
+_DEFAULTS = {"device": "host", "model": DEFAULT_MODEL, "scenario": DEFAULT_SCENARIO}
 
 
 def add_shared(options: Options, *names: str) -> None:
-    """Add options by their names; ``scenario=silo`` sets another default, ``model=`` none."""
+    """Add options of pytest by their names; ``scenario=silo`` sets another default, ``model=`` none."""
     for each in names:
         name, has_own, own = each.partition("=")
-        keywords = {**_SHARED[name], **({"default": own or None} if has_own else {})}
-        if keywords.get("default"):
-            keywords["help"] = f"{keywords['help']} (default {keywords['default']})"
-        options.add_argument(f"--{name}", **keywords)
+        options.add_argument(f"--{name}", **command_settings(name, own if has_own else _DEFAULTS.get(name)))
 
 
 def add_subject(parser: argparse.ArgumentParser, *names: str) -> argparse._ArgumentGroup:

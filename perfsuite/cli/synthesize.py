@@ -1,4 +1,4 @@
-"""``perfsuite synthesize`` (prepare): write a GGUF file with real shapes and random weights."""
+"""``perfsuite synthesize``."""
 
 from __future__ import annotations
 

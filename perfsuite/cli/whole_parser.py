@@ -47,26 +47,17 @@ def whole_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _bare_parser() -> tuple[argparse.ArgumentParser, Commands]:
-    parser: argparse.ArgumentParser = Parser(
+def _bare_parser() -> tuple[Parser, Commands]:
+    parser = Parser(
         prog="perfsuite",
         usage="perfsuite [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\n{_listing()}",
         epilog=_EPILOG,
         formatter_class=ParagraphFormatter,
     )
-    parser.add_argument("--version", action=_Versions, nargs=0, help="show the versions that a measurement depends on")
+    text = "show the versions that a measurement depends on"  # which `perfsuite.cli` itself does
+    parser.add_argument("--version", action="store_true", help=text)
     return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
-
-
-class _Versions(argparse.Action):
-    """Print the versions; `perfsuite.cli` does so itself where nothing else is asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from perfsuite.cli.versions import versions_text
-
-        print(versions_text())
-        parser.exit()
 
 
 def _listing() -> str:

@@ -18,9 +18,9 @@ from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import LockedError, PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, has_run
 from perfsuite.nightly.plan import NightPlan
+from perfsuite.option_table import own_name
 from perfsuite.records.codec import read_json, to_plain
 from perfsuite.records.own_files import open_lock
-from perfsuite.records.run_origin import own_option
 from perfsuite.records.whole_file import make_folder, place_folder, write_json
 
 #: What the file is called in the folder of a night.
@@ -115,7 +115,7 @@ def _difference(old: Mapping[str, tuple[str, ...]], new: Mapping[str, tuple[str,
             return f"{key} is gone"
         if key not in old:
             return f"{key} is new"
-        if [*map(own_option, old[key])] != [*map(own_option, new[key])]:  # nights may have begun by short names
+        if [*map(own_name, old[key])] != [*map(own_name, new[key])]:  # nights may have begun by short names
             return f"{key} was {' '.join(old[key])}, is {' '.join(new[key])}"
     return None
 

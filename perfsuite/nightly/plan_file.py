@@ -17,9 +17,9 @@ from perfsuite.device.farm.request import farm_request, length_s
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
+from perfsuite.option_table import own_name
 from perfsuite.records.codec import Name, read_toml
 from perfsuite.records.history_place import HistoryPlace, history_place
-from perfsuite.records.run_origin import own_option
 from perfsuite.workload.scenario import find_scenario
 
 #: What the night itself tells pytest.
@@ -58,7 +58,7 @@ def lane(profile: Profile) -> str:
 
 def is_taken(word: str) -> bool:
     """Whether the night says this itself, or it would run several things at a time on a device."""
-    name = own_option(word).split("=")[0]
+    name = own_name(word).split("=")[0]
     is_own = name.startswith(_OWN) and name != _QUIET
     return is_own or re.match(r"-n|--dist|--numproc|--tx|--junit-?xml", word) is not None
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from perfsuite.plugin.option_table import (
-    MARKER_LINE,
-    TAKEN_KEY,
-    add_options,
-    add_short_names,
-    given_options,
-    own_name,
-    usable_name,
-)
+from perfsuite.option_table import MARKER_LINE, own_name
 from perfsuite.plugin.parameters import NO_CASE, PARAMETERS, SHAPES_FILE, cases_dir
+from perfsuite.plugin.registration import TAKEN_KEY, add_options, add_short_names, given_options, usable_name
 
 if TYPE_CHECKING:
     from perfsuite.plugin.fixtures import Perf
@@ -30,13 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(
-    early_config: pytest.Config, parser: pytest.Parser, args: Sequence[str]
+    early_config: pytest.Config, parser: pytest.Parser
 ) -> Generator[None, object, object]:
     """Register short names of the options once every plugin and conftest has registered its own."""
     try:
         return (yield)
     finally:
-        early_config.stash[TAKEN_KEY] = add_short_names(parser, args)
+        early_config.stash[TAKEN_KEY] = add_short_names(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,9 +53,10 @@ def _register_rest(manager: pytest.PytestPluginManager) -> None:
     from perfsuite.device.end_requests import signals_held_off
 
     with signals_held_off():  # libraries that are imported here start threads
-        from perfsuite.plugin import hooks, run_end, statuses
-    for each in (run_end, statuses, hooks):
-        manager.register(each, each.__name__)
+        from perfsuite.plugin import benchmarks, hooks, run_end, statuses
+    for each in (run_end, statuses, benchmarks, hooks):
+        if each is not benchmarks or manager.hasplugin("benchmark"):
+            manager.register(each, each.__name__)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -16,7 +16,7 @@ from perfsuite.experiments.stored import open_baselines
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.engine_store import engine_folder
 from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.plugin.option_table import AGAINST_ARGUMENTS
+from perfsuite.option_table import AGAINST_ARGUMENTS
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
 

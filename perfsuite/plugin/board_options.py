@@ -18,7 +18,7 @@ from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.opening import choose_board, desk_claim
 from perfsuite.measure.board.protocol import Board
 from perfsuite.plugin.durations import asked_seconds
-from perfsuite.plugin.option_table import value_of
+from perfsuite.plugin.registration import value_of
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:

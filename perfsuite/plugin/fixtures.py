@@ -19,27 +19,6 @@ from perfsuite.report.exports.junit import case_properties, run_properties
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
 
-
-class ReplayClock:
-    """A timer in seconds whose successive pairs of readings are apart by the samples given.
-
-    pytest-benchmark reads its timer before and after each round; with one iteration a round, round i lasts sample i.
-    """
-
-    def __init__(self, samples_ns: Sequence[int]) -> None:
-        self._samples_ns = tuple(samples_ns)
-        self._n_readings = 0
-        self._now_ns = 0
-
-    def __call__(self) -> float:
-        """Return the current reading, s."""
-        round_index, is_end = divmod(self._n_readings, 2)
-        if is_end and round_index < len(self._samples_ns):
-            self._now_ns += self._samples_ns[round_index]
-        self._n_readings += 1
-        return self._now_ns / 1e9
-
-
 SESSION_KEY = pytest.StashKey[PerfSession]()
 #: No latency; what is written must be read again.
 _FOREVER_NS = 2**63
@@ -51,9 +30,15 @@ _SUITE_IS_TOLD_KEY = pytest.StashKey[bool]()
 class Perf:
     """Judges cases within a test."""
 
-    def __init__(self, request: pytest.FixtureRequest, session: PerfSession) -> None:
+    def __init__(
+        self,
+        request: pytest.FixtureRequest,
+        session: PerfSession,
+        add_samples: Callable[[Judgement], None] | None = None,
+    ) -> None:
         self._request = request
         self._session = session
+        self._add_samples = add_samples
 
     def judge(self, case_id: str) -> Judgement:
         """Judge one of the suite's cases: pass, fail or skip this test by its outcome."""
@@ -125,26 +110,14 @@ class Perf:
             pytest.fail("perf judges one case a test; parametrize the test for more", pytrace=False)
         self._request.node.stash[JUDGEMENT_KEY] = judgement
         self._request.node.user_properties.extend(case_properties(judgement).items())
-        if judgement.samples_ns and judgement.outcome is not Outcome.INVALID:
-            self._replay(judgement)
+        if self._add_samples and judgement.samples_ns and judgement.outcome is not Outcome.INVALID:
+            self._add_samples(judgement)
         text = f"{judgement.outcome.value}: {judgement.case_id}: {judgement.reason}"
         if judgement.outcome.fails or (self._session.config.strict and not judgement.outcome.decides):
             pytest.fail(text, pytrace=False)
         if not judgement.outcome.decides and judgement.outcome is not Outcome.NEW:
             pytest.skip(text)
         return judgement
-
-    def _replay(self, judgement: Judgement) -> None:
-        """Hand the samples to pytest-benchmark, under the case's id and with a timer that replays them."""
-        request = self._request
-        if not request.config.pluginmanager.hasplugin("benchmark"):
-            return
-        request.node.add_marker(pytest.mark.benchmark(timer=ReplayClock(judgement.samples_ns)))
-        benchmark = request.getfixturevalue("benchmark")
-        benchmark.name = benchmark.fullname = judgement.case_id
-        benchmark.group = judgement.kind
-        benchmark.extra_info["outcome"] = judgement.outcome.value
-        benchmark.pedantic(lambda: None, rounds=len(judgement.samples_ns), iterations=1)
 
 
 def _whole_ns(case_id: str, samples_ns: Sequence[float]) -> tuple[int, ...]:
@@ -154,13 +127,13 @@ def _whole_ns(case_id: str, samples_ns: Sequence[float]) -> tuple[int, ...]:
     return tuple(round(sample_ns) for sample_ns in samples_ns)
 
 
-def perf_of(request: pytest.FixtureRequest) -> Perf:
-    """Return what judges the cases of a test."""
+def perf_of(request: pytest.FixtureRequest, add_samples: Callable[[Judgement], None] | None = None) -> Perf:
+    """Return what judges the cases of a test, and hands samples to another plugin where there is one."""
     session = request.config.stash[SESSION_KEY]
     if not request.config.stash.get(_SUITE_IS_TOLD_KEY, False):
         request.config.stash[_SUITE_IS_TOLD_KEY] = True
         _tell_suite(request, session)
-    return Perf(request, session)
+    return Perf(request, session, add_samples)
 
 
 def _tell_suite(request: pytest.FixtureRequest, session: PerfSession) -> None:

@@ -30,9 +30,6 @@ from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.records.case_groups import KERNELS
 
-#: The suite's fixture, and that of pytest-benchmark.
-_PERF, _BENCHMARK = "perf", "benchmark"
-
 _REQUESTS_KEY = pytest.StashKey[EndRequests]()
 
 
@@ -42,8 +39,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     _refuse_xdist(config)
-    if getattr(config.option, "benchmark_skip", False):
-        raise pytest.UsageError("--benchmark-skip: skips every case that --device would measure; leave one of them out")
     if is_to_measure(config.option):
         _end_on_requests(config)
     run = resolve_config(config)
@@ -74,7 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
         _prepare_hunts(run.shapes)
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args[:] = [str(cases_dir())]
-    _quieten_benchmark(config)
 
 
 def _end_on_requests(config: pytest.Config) -> None:
@@ -136,30 +130,16 @@ def _parametrize(metafunc: pytest.Metafunc, argument: str, names: Sequence[str])
     metafunc.parametrize(argument, [pytest.param(name, id=name) for name in names] or NO_CASE)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Refuse wrong markers before anything is measured, and leave out tests of kinds that the run has no case of.
-
-    pytest-benchmark takes for a benchmark what asks for its fixture by name; cases do so once they are judged, and are
-    shown to it as if they did now: ``--benchmark-only`` keeps them.
-    """
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse wrong markers before anything is measured, and leave out tests of kinds that the run has no case of."""
     if SESSION_KEY not in config.stash:
-        return (yield)
+        return
     for item in items:
         marker_margin(item)
-    empty = [item for item in items if _is_empty(item)]
-    if empty:
+    if empty := [item for item in items if _is_empty(item)]:
         config.hook.pytest_deselected(items=empty)
         items[:] = [item for item in items if not _is_empty(item)]
-    lists = (each for item in items if _PERF in (each := getattr(item, "fixturenames", [])))
-    names = {id(each): each for each in lists if _BENCHMARK not in each}
-    for asked in names.values():
-        asked.append(_BENCHMARK)
-    try:
-        return (yield)
-    finally:
-        for asked in names.values():
-            asked.remove(_BENCHMARK)
 
 
 def _is_empty(item: pytest.Item) -> bool:
@@ -286,11 +266,3 @@ def _refuse_xdist(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--device measures one thing at a time on a device: run it without xdist's -n or --dist"
         )
-
-
-def _quieten_benchmark(config: pytest.Config) -> None:
-    """Leave out pytest-benchmark's own table of all cases, unless something was asked of it."""
-    option = config.option
-    asked = ("benchmark_compare", "benchmark_histogram", "benchmark_verbose", "benchmark_only")
-    if hasattr(option, "benchmark_quiet") and not any(getattr(option, name, None) for name in asked):
-        option.benchmark_quiet = True

@@ -13,8 +13,9 @@ from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.extras import lack_of
+from perfsuite.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS
 from perfsuite.plugin.durations import asked_names
-from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options, usable_name, value_of
+from perfsuite.plugin.registration import given_options, usable_name, value_of
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
 

@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.run_config import NOTHING_SAID, KindMargins, Margins
-from perfsuite.plugin.option_table import MARKER
+from perfsuite.option_table import MARKER
 
 _EXPECTED_RATIO = "expected a ratio between 0 and 1, such as 0.05"
 _EXPECTED = f"{_EXPECTED_RATIO}, or ratios by kind, such as 0.05,phase=0.02"

@@ -16,12 +16,13 @@ from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
 from perfsuite.extras import lack_of, require
 from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
 from perfsuite.plugin.durations import asked_names, asked_seconds
 from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
 from perfsuite.plugin.margins import asked_margins, asked_ratio
-from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
+from perfsuite.plugin.registration import value_of
 from perfsuite.plugin.variant_options import check_variant
 from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import GRAPH_PHASES

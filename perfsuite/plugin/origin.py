@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from perfsuite.measure.engine import Engine
-from perfsuite.plugin.option_table import OPTIONS, usable_name, value_of
+from perfsuite.option_table import OPTIONS
+from perfsuite.plugin.registration import usable_name, value_of
 from perfsuite.records.run_origin import Commit, RunOrigin
 
 #: Longest that git may take for one answer.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perfsuite.plugin.option_table import value_of
+from perfsuite.plugin.registration import value_of
 
 _LORA, _PARALLEL, _DRAFT, _IMAGE = "--lora-rank", "--parallel", "--draft", "--mmproj"
 

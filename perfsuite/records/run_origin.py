@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -62,11 +61,6 @@ class RunOrigin:
     def kept_by(self) -> str | None:
         """The identity of the board that what is kept of the run is kept by; None where machines of a kind share it."""
         return self.board.kept_by if self.board else None
-
-
-def own_option(word: str) -> str:
-    """Return an option by the name that no other plugin of pytest has, such as ``--perf-device=host``."""
-    return re.sub(r"^--(?!perf-)", "--perf-", word)
 
 
 NO_ORIGIN = RunOrigin()

@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from perfsuite.option_table import own_name
 from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.counts import METRICS
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.run_origin import RunOrigin, own_option
+from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import is_visible
 
@@ -145,9 +146,9 @@ def command_again(
     named = _choice(cases)
     selection = () if named else origin.selection
     left_out = {*changed, *(word.split("::")[0] for word in selection if "::" in word)}
-    left_out = set(map(own_option, left_out))
+    left_out = set(map(own_name, left_out))
     joined = _joined(origin.arguments or ("--device=...",))
-    kept = [each for each in joined if own_option(each.partition("=")[0]) not in left_out]
+    kept = [each for each in joined if own_name(each.partition("=")[0]) not in left_out]
     base = run_command(replace(origin, arguments=tuple(kept)))
     given = (f"{name}={shell_word(value)}" for name, value in changed.items() if value is not None)
     return " ".join([base, *named, *map(shell_word, selection), *given])
@@ -156,7 +157,7 @@ def command_again(
 def option_value(origin: RunOrigin, name: str) -> str | None:
     """Return what an option of the run was given, None where it was not."""
     given = (word.partition("=") for word in _joined(origin.arguments))
-    return next((value for option, _, value in given if own_option(option) == own_option(name)), None)
+    return next((value for option, _, value in given if own_name(option) == own_name(name)), None)
 
 
 def _choice(cases: Sequence[Judgement]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -14,7 +14,7 @@ from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.report.page.words import kind_place, kind_title
 from perfsuite.report.run_file import tokens_per_s
 from perfsuite.report.verdict_words import change_notes, outcome_words
-from perfsuite.report.visible import folded_name, terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_ns, format_tokens_per_s
 
 _STYLES = {
@@ -36,12 +36,6 @@ _FOLDED = (Outcome.NEW, Outcome.PASS)
 _UNLIMITED = 10_000
 _LEAST_WIDTH = 60
 
-#: What an outcome and a figure take, unless one is wider.
-_OUTCOME_WIDTH, _FIGURE_WIDTH, _GAP = 13, 9, 2
-
-#: A column of names is not narrower than this: figures that can be done without go before.
-_LEAST_NAME_WIDTH = 26
-
 _ROUGH = "~"
 
 _FIGURES: dict[str, Callable[[Judgement], str]] = {
@@ -52,8 +46,8 @@ _FIGURES: dict[str, Callable[[Judgement], str]] = {
     "change": lambda each: "-" if _is_rough(each) else format_change(each.change_ratio),
 }
 
-#: What a narrow terminal does without, the first first.
-_SPARED = ("expected", "baseline", "tokens/s")
+#: What a terminal of fewer characters than this does without.
+_SPARED, _WIDE = "expected", 100
 
 
 def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color: bool, shows_all: bool = False) -> str:
@@ -114,38 +108,22 @@ def _block(kind: str, every: Sequence[Judgement], rows: Sequence[Judgement], wid
 
 
 def _table(rows: Sequence[Judgement], prefix: str, width: int) -> Table:
-    names = [terminal_text(each.case_id[len(prefix) :]) for each in rows]
-    figures = _shown_figures(rows, max(map(len, names)), width)
-    name_width = max(width - _taken(figures, rows), 1)
+    figures = [name for name in _FIGURES if _is_known(name, rows) and (width >= _WIDE or name != _SPARED)]
     table = Table(box=None, pad_edge=False)
-    table.add_column("case", no_wrap=True, overflow="ignore")
+    table.add_column("case", overflow="fold")
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
-    for name, judgement in zip(names, rows, strict=True):
-        told = [*(_FIGURES[each](judgement) for each in figures), _outcome(judgement)]
-        style = _STYLES.get(judgement.outcome, "yellow")
-        table.add_row(Text(folded_name(name, name_width)), *told, style=style)
+    for judgement in rows:
+        name = Text(terminal_text(judgement.case_id[len(prefix) :]))
+        told = (*(_FIGURES[each](judgement) for each in figures), outcome_words(judgement, judgement.outcome.value))
+        table.add_row(name, *told, style=_STYLES.get(judgement.outcome, "yellow"))
     return table
 
 
-def _shown_figures(rows: Sequence[Judgement], longest: int, width: int) -> list[str]:
-    """Choose the figures: those that any row has and, where names have little room, without those that matter less."""
-    shown = [name for name, figure in _FIGURES.items() if name == "measured" or any(figure(row) != "-" for row in rows)]
-    for spared in _SPARED:
-        if spared in shown and width - _taken(shown, rows) < min(longest, _LEAST_NAME_WIDTH):
-            shown.remove(spared)
-    return shown
-
-
-def _outcome(judgement: Judgement) -> str:
-    return outcome_words(judgement, judgement.outcome.value)
-
-
-def _taken(figures: Iterable[str], rows: Sequence[Judgement]) -> int:
-    """Return what figures and outcomes take of a line."""
-    widths = [max(_FIGURE_WIDTH, *(len(_FIGURES[name](row)) for row in rows)) for name in figures]
-    return sum(width + _GAP for width in (*widths, max(_OUTCOME_WIDTH, *map(len, map(_outcome, rows)))))
+def _is_known(name: str, rows: Sequence[Judgement]) -> bool:
+    """Whether any row has a figure."""
+    return name == "measured" or any(_FIGURES[name](row) != "-" for row in rows)
 
 
 def _common_prefix(case_ids: Sequence[str]) -> str:

@@ -64,10 +64,6 @@ def _written_out(found: re.Match[str]) -> str:
 #: Classes of direction that pull what stands beside them along.
 _RIGHT_TO_LEFT = {"R", "AL", "AN"}
 
-_FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
-
-_PARTS = re.compile(r"[^/_-]*[/_-]*")
-
 
 def terminal_text(text: str) -> str:
     r"""Return the text with what would steer a terminal written out, such as ``\x1b``.
@@ -76,16 +72,5 @@ def terminal_text(text: str) -> str:
     """
     shown = visible(text)
     if any(unicodedata.bidirectional(each) in _RIGHT_TO_LEFT for each in shown):
-        return f"{_FIRST_STRONG_ISOLATE}{shown}{_POP_ISOLATE}"
+        return f"{_FIRST_STRONG}{shown}{_END}"
     return shown
-
-
-def folded_name(name: str, width: int) -> str:
-    """Break a name into lines after ``/``, ``-`` or ``_``, and a part of it that is longer than `width` anywhere."""
-    lines = [""]
-    parts = (part[at : at + width] for part in _PARTS.findall(name) for at in range(0, len(part) or 1, width))
-    for part in parts:
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)

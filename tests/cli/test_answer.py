@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.table import Table
 
 from perfsuite.cli.answer import Sheet, show, tell_picture
@@ -69,24 +72,15 @@ def test_a_file_has_whole_rows(capsys: Streams, monkeypatch: pytest.MonkeyPatch)
     assert row.split() == [name, "5.00", "ms"]
 
 
-@pytest.mark.parametrize("is_terminal", [False, True])
-def test_many_rows_are_written_as_a_table_is(
-    is_terminal: bool, capsys: Streams, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rich takes a millisecond a row: from a thousand on the same lines are written without it, where they fit."""
-    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setenv("COLUMNS", "80")
-    cells = [("été", "5 µs"), ("漢字", None), ("a\x1b[2J", "-1.0 %"), ("אב", 7), ("", "[red]1[/]")]
-    sheet = Sheet(("case", ">time", "<what it is"), [(*row, "x" * at) for at, row in enumerate(cells)] * 200)
-    monkeypatch.setattr("perfsuite.cli.answer._MANY_ROWS", 1001)
-    show(sheet)
-    drawn = capsys.readouterr().out
-    monkeypatch.setattr("perfsuite.cli.answer._MANY_ROWS", 1000)
-    with monkeypatch.context() as patch:
-        patch.setattr("perfsuite.cli.answer._print_table", lambda table: pytest.fail("rich was asked"))
-        show(sheet)
-    assert capsys.readouterr().out == drawn
-    wide = Sheet(("case",), [("part/" * 30,)] * 1000)
-    show(wide)
-    assert all(len(line) <= 80 for line in capsys.readouterr().out.splitlines()) == is_terminal
+@pytest.mark.parametrize("width", [16, 40, 80])
+def test_a_narrow_terminal_has_every_letter(width: int, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, headings and figures fold; no line is wider than the terminal."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    show(
+        Sheet(("case", ">stored", ">99 % bounds"), [("operator/smollm2-135m/siso/漢字", "5.00 ms", "+1.0 % to +3.0 %")])
+    )
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert max(map(cell_len, out.splitlines())) <= width
+    shown = "case stored 99 % bounds operator/smollm2-135m/siso/漢字 5.00 ms +1.0 % to +3.0 %"
+    assert Counter("".join(shown.split())) == Counter("".join(out.split()))

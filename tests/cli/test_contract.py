@@ -516,5 +516,4 @@ def test_an_output_that_takes_nothing_is_no_traceback(
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:
         patch.setattr("sys.stdout", full)
         assert main(line.split()) == 2
-    told = "perfsuite: error: standard output cannot be written (No space left on device); the answer is not whole\n"
-    assert capsys.readouterr().err == told
+    assert re.fullmatch(r"perfsuite: error: .*No space left on device.*\n", capsys.readouterr().err)

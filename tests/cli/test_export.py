@@ -75,7 +75,7 @@ def test_a_path_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: Stream
 def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused) -> None:
     """An export never takes the place of what it is made of."""
     before = (run_dir / "run.json").read_bytes()
-    assert "is a file of the run itself" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json")])
+    assert "is read or written already" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json")])
     assert (run_dir / "run.json").read_bytes() == before
 
 

@@ -44,5 +44,5 @@ def test_what_is_told_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: 
 def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused, name: str) -> None:
     """The page never takes the place of what it is made of."""
     before = (run_dir / name).read_text("utf-8")
-    assert "is a file of the run itself" in refused(["report", str(run_dir), "-o", str(run_dir / name)])
+    assert "is read or written already" in refused(["report", str(run_dir), "-o", str(run_dir / name)])
     assert (run_dir / name).read_text("utf-8") == before

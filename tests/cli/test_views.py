@@ -1,7 +1,4 @@
-"""What each command that shows something shows: on a terminal of 80 columns, and to programs.
-
-What commands measure is replaced in the tests of each; `tests.conftest.narrow_tables` holds their tables there.
-"""
+"""What each command that shows something shows: on a terminal of 80 columns, and to programs."""
 
 from __future__ import annotations
 
@@ -29,11 +26,13 @@ from perfsuite.trace.recording import TRACE_NAME
 from tests.backend_ops_text import ops_sql
 from tests.command_streams import Streams
 from tests.conftest import Golden
-from tests.narrow_tables import WIDTH
 from tests.synthetic_roofline import memory_record, roofline_run
 from tests.synthetic_statistics import expert_product, experts_of, step_events
 
 _ROOT = Path(__file__).resolve().parents[2]
+
+#: What the narrowest terminal has that people work with.
+WIDTH = 80
 
 #: Lines by the command that they are of; what they read is in the folder that `stored` makes.
 _SHOWN = (
@@ -189,7 +188,7 @@ def _plain(text: str) -> str:
 
 @pytest.mark.parametrize("line", [*_SHOWN, *_LISTING])
 def test_80_columns_hold_every_table(line: str, stored: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No line is wider; `narrow_tables`, which runs as well, sees that no letter is lost."""
+    """No line is wider."""
     shown = _on_a_terminal(_split(line), monkeypatch)
     if line in _SHOWN:
         lines = (each.rstrip() for each in shown.splitlines())

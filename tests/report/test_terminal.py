@@ -26,8 +26,8 @@ def lines_of(
 
 
 @pytest.mark.parametrize("width", [1, 60, 80, 110])
-def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
-    """Names fold after a slash, a dash or an underscore, figures and outcomes never, and no line is too long."""
+def test_a_narrow_terminal_folds_names_alone(width: int) -> None:
+    """Figures and outcomes never, and no line is too long."""
     name = "bmm_kqv/heads32-kvheads8-tokens1-positions1024-head64/f16"
     lines = lines_of(case(f"kernel/{name}", Outcome.INCONCLUSIVE), case("kernel/add/n8/f32"), width=width)
     assert all(len(line) <= max(width, 60) for line in lines)

@@ -1,4 +1,4 @@
-"""``perfsuite bisect`` (measure): find the build of llama.cpp that changed a case's time."""
+"""``perfsuite bisect``."""
 
 from __future__ import annotations
 

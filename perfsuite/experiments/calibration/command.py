@@ -1,4 +1,4 @@
-"""``perfsuite calibrate`` (forecast): measure single operators, for better forecasts."""
+"""``perfsuite calibrate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite certify`` (trust): measure how often verdicts on this device are wrong."""
+"""``perfsuite certify``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite experts`` (watch): show how often an MoE model reuses its experts."""
+"""``perfsuite experts``."""
 
 from __future__ import annotations
 

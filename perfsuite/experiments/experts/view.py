@@ -147,7 +147,7 @@ def _decimal(value: float | None) -> str:
 
 
 def _table(*names: str) -> Table:
-    return Table(*(Column(name, justify="right", no_wrap=True) for name in names), box=None, pad_edge=False)
+    return Table(*(Column(name, justify="right") for name in names), box=None, pad_edge=False)
 
 
 #: Raised whenever a key of the JSON changes its meaning.

@@ -1,4 +1,4 @@
-"""``perfsuite fidelity`` (trust): check the suite's timings against independent ones."""
+"""``perfsuite fidelity``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite held-out`` (forecast): check forecasts against workloads outside the calibration."""
+"""``perfsuite held-out``."""
 
 from __future__ import annotations
 

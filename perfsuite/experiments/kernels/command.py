@@ -1,4 +1,4 @@
-"""``perfsuite kernels`` (watch): show the OpenCL kernels that llama.cpp launches."""
+"""``perfsuite kernels``."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _phase_parts(view: PhaseView, n_top: int) -> Iterator[Part]:
         f"kernels account for {view.operators_ratio:.1%}; {_idle_text(view)}"
     )
     yield Sheet(
-        ("<kernel", ">launches", ">total", ">share", ">median", ">p95", ">tick", "operators"),
+        ("kernel", ">launches", ">total", ">share", ">median", ">p95", ">tick", "operators"),
         [
             (
                 *(kernel.name, _launches(kernel), *_execution(kernel)),

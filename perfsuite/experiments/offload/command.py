@@ -1,4 +1,4 @@
-"""``perfsuite offload`` (measure): measure speed by the number of layers on the OpenCL device."""
+"""``perfsuite offload``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite overhead`` (trust): measure what each recorder costs."""
+"""``perfsuite overhead``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite roofline`` (measure): measure a device's ceilings and place workloads under them."""
+"""``perfsuite roofline``."""
 
 from __future__ import annotations
 

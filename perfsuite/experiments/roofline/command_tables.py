@@ -135,7 +135,7 @@ def roofline_parts(run: RooflineRun, benched: Sequence[Point] = ()) -> Iterator[
         yield _memory_sheet(run)
     if benched:
         shown = [(point.case.removeprefix("llama-bench/"), *_figures(point, "-")) for point in benched]
-        yield Sheet(("<llama-bench", *_FIGURES), shown)
+        yield Sheet(("llama-bench", *_FIGURES), shown)
     yield from _check_lines(all_checks(run))
     for each in paper_findings(run):
         if not each.evidence.startswith("the sweep"):

@@ -1,4 +1,4 @@
-"""``perfsuite policy`` (measure): choose tiles and backends by shape."""
+"""``perfsuite policy``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite import __version__
 from perfsuite.cli.answer import give
-from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import add_answer, effort_group
 from perfsuite.cli.taken_device import taken_device
@@ -49,7 +49,7 @@ _EXAMPLE = {
 
 def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentParser:
     """Add the measurement of an operation's policy."""
-    parser = add_action(
+    parser = add_command(
         actions,
         operation.value,
         summary=f"measure the policy of {operation.value}",
@@ -73,7 +73,7 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
 
 def add_check(actions: Commands) -> argparse.ArgumentParser:
     """Add the check of a policy that was written."""
-    parser = add_action(
+    parser = add_command(
         actions,
         "check",
         summary="measure each row of a policy again",

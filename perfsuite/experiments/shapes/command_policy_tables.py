@@ -74,7 +74,7 @@ def _policy_parts(policy: ShapePolicy) -> Iterator[Part]:
     for table in policy.tables:
         yield f"\n{_title(table)}"
         yield Sheet(
-            (table.dimension, "choice", "<over the default", "<over the worst"),
+            (table.dimension, "choice", "over the default", "over the worst"),
             [
                 (
                     *(range_text(row.least, row.most), row.choice),
@@ -96,7 +96,7 @@ def _check_parts(table: PolicyTable, checks: Sequence[PromiseCheck]) -> Iterator
         return
     yield f"\n{_title(table)}"
     yield Sheet(
-        (f"<{table.dimension}", "<choice", "<over", "<promised", "<measured", ""),
+        (f"{table.dimension}", "choice", "over", "promised", "measured", ""),
         [
             (
                 *(range_text(each.promise.row.least, each.promise.row.most), each.promise.row.choice),

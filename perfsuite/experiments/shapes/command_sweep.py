@@ -1,4 +1,4 @@
-"""``perfsuite sweep`` (measure): measure one operation over a range of sizes."""
+"""``perfsuite sweep``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite study`` (measure): compare quantisations by latency and accuracy."""
+"""``perfsuite study``."""
 
 from __future__ import annotations
 

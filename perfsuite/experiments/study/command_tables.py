@@ -147,7 +147,7 @@ def plan_answer(study_runs: Mapping[str, TokenLatency | None], n_workloads: int,
 
 def _task_sheet(study: Study, task: str) -> Sheet:
     return Sheet(
-        ("<run", ">accuracy", ">normalised", ">input token", ">output token", ">frontier"),
+        ("run", ">accuracy", ">normalised", ">input token", ">output token", ">frontier"),
         [
             (
                 *(point.run.name, f"{point.score.accuracy:.4f}", f"{point.normalised_accuracy:.4f}"),

@@ -1,4 +1,4 @@
-"""``perfsuite trace`` (watch): record where a program's time goes."""
+"""``perfsuite trace``."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, figure, give, percent
-from perfsuite.cli.command_help import word_parser
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
@@ -82,7 +82,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = word_parser(
+    parser = add_command(
+        None,
         "perfsuite trace agree",
         summary="compare the eBPF recorder with the callback recorder",
         about="Runs a model under each, and compares operators, order and times.",
@@ -90,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
             "perfsuite trace agree --scenario=lilo": "a long prompt and output",
         },
         exits={1: "the recorders saw different operators"},
+        see=("docs/tracing.md",),
     )
     add_subject(parser, "device", "model", "scenario", "threads")
     recorder = parser.add_argument_group("the eBPF recorder")

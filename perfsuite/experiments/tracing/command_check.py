@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.command_help import add_json, word_parser
+from perfsuite.cli.command_help import add_command, add_json
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.measure.counters import known_counters, usual_counters
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
@@ -37,12 +37,14 @@ def _parts(obstacle: str | None, helper: str | None) -> Iterator[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = word_parser(
+    parser = add_command(
+        None,
         "perfsuite trace check",
         summary="say whether eBPF works here, or what is missing",
         about="Also lists the hardware counters.",
         examples={"perfsuite trace check": "on this machine"},
         exits={1: "something is missing"},
+        see=("docs/tracing.md",),
     )
     add_json(parser)
     return parser

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.command_help import add_json, word_parser
+from perfsuite.cli.command_help import add_command, add_json
 from perfsuite.measure.ebpf_helper import install_helper
 
 
@@ -24,7 +24,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = word_parser(
+    parser = add_command(
+        None,
         "perfsuite trace install-helper",
         summary="install the one program that needs privileges",
         about="""
@@ -32,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
         """,
         examples={"sudo perfsuite trace install-helper": "once"},
         writes="/usr/local/libexec/perfsuite/",
+        see=("docs/tracing.md",),
     )
     add_json(parser)
     return parser

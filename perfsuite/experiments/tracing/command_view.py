@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, check_picture, draw, give
-from perfsuite.cli.command_help import Commands, add_action, word_parser
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.given_paths import check_paths
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, check_least
@@ -38,7 +38,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = word_parser(
+    parser = add_command(
+        None,
         "perfsuite trace view",
         summary="show a recording",
         about="Nothing is run or judged.",
@@ -76,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 def _view(
     views: Commands, name: str, view: Callable[[argparse.Namespace], int], shows: str, *, n_runs: int | str
 ) -> argparse.ArgumentParser:
-    parser = add_action(
+    parser = add_command(
         views,
         name,
         summary=f"show {shows}",

@@ -1,4 +1,4 @@
-"""``perfsuite variants`` (forecast): check forecasts of LoRA, chunks, batches, KV types and drafts."""
+"""``perfsuite variants``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every option, ini value and marker of the plugin, as pytest's help shows them.
+"""Every option of pytest and of several commands, every ini value and marker, as the helps show them.
 
 pytest loads this in each project where the suite is installed, so it imports nothing of the suite: lists of names are
 written out, and a test holds them against what the suite knows.
@@ -6,14 +6,8 @@ written out, and a test holds them against what the suite knows.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Sequence
+import re
 from typing import Any
-
-import pytest
-
-#: What the suite's options are called together.
-GROUP = "perfsuite"
 
 #: What each option's own name begins with.
 _OWN = "--perf-"
@@ -79,10 +73,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "projector of a vision model, which encodes a random image before each prompt",
         metavar="PATH|NAME",
     ),
-    "--prompts": _row(
-        "prompts that each process runs in turn, as 'perfsuite prompts' writes them",
-        metavar="FILE",
-    ),
+    "--prompts": _row("prompts that each process runs in turn, as 'perfsuite prompts' writes them", metavar="FILE"),
     "--threads": _row("threads (default: physical cores)", type=int, metavar="N"),
     "--backend": _row("backend of llama.cpp (default cpu)", choices=("cpu", "opencl"), default="cpu"),
     "--baseline": _row(
@@ -132,10 +123,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--perf-history": _row(
         "folder or s3:// address of the history, or off (default: <rootdir>/.perfsuite/history)", metavar="DIR|off"
     ),
-    "--perf-commit": _row(
-        "commit of the measured sources (default: the rootdir's)",
-        metavar="SHA",
-    ),
+    "--perf-commit": _row("commit of the measured sources (default: the rootdir's)", metavar="SHA"),
     "--perf-address": _row(
         "how to reach the device: local, ssh:[user@]host[:port], user@host[:port], adb[:SERIAL], "
         "serial:[user@]/dev/PORT[,BAUD] (default: the profile's)",
@@ -197,10 +185,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--perf-allow-undecided": _row("exit code 0, not 10, if nothing could be judged", **_SWITCH),
     "--perf-allow-different-output": _row("judge pairs whose sides compute different outputs, too", **_SWITCH),
-    "--perf-flash-attn": _row(
-        "flash attention (default: on; off for OpenCL on a CPU)",
-        choices=("on", "off"),
-    ),
+    "--perf-flash-attn": _row("flash attention (default: on; off for OpenCL on a CPU)", choices=("on", "off")),
     "--perf-opencl-platform": _row("part of the OpenCL platform's name", metavar="NAME"),
     "--perf-inject": _row("slow an operator or phase by this ratio, to test the verdict", metavar="OP=RATIO"),
     "--against": _row("compare in pairs with another llama.cpp: checkout, build or prefix", metavar="DIR"),
@@ -227,94 +212,19 @@ SHAPE_OPTIONS = (
     "--perf-kernels",
 )
 
-#: Options of all runs by which a hunt for shapes may end otherwise.
-_SHARED = ("--perf-opencl-platform", "--threads", "--perf-margin", "--baseline-dir")
 
-#: The short names that other plugins have.
-TAKEN_KEY = pytest.StashKey[tuple[str, ...]]()
-
-
-def own_name(name: str) -> str:
-    """Return the name of an option that no other plugin has: ``--perf-device`` for ``--device``."""
-    return name if name.startswith(_OWN) else f"{_OWN}{name.removeprefix('--')}"
+def own_name(word: str) -> str:
+    """Return an option by the name that no other plugin of pytest has, such as ``--perf-device=host``."""
+    return re.sub(r"^--(?!perf-)", _OWN, word)
 
 
-def usable_name(config: pytest.Config, name: str) -> str:
-    """Return the name by which an option can be given here: its own where another plugin has the short one."""
-    return own_name(name) if name in config.stash.get(TAKEN_KEY, ()) else name
+def command_settings(name: str, default: str | None = None) -> dict[str, Any]:
+    """Return what a command's parser takes of an option, by its name without dashes.
 
-
-def attribute_of(name: str) -> str:
-    """Return the attribute that holds the value of an option, by either name."""
-    return own_name(name).removeprefix("--").replace("-", "_")
-
-
-def value_of(option: argparse.Namespace, name: str) -> Any:
-    """Return what an option was given, by either name."""
-    return getattr(option, attribute_of(name))
-
-
-def given_options(config: pytest.Config) -> tuple[str, ...]:
-    """Return the options by which a hunt for shapes is repeated, as they were given, except the seed."""
-    values = {name: value_of(config.option, name) for name in ("--perf-shapes", *SHAPE_OPTIONS, *_SHARED)}
-    values["--baseline"] = "off" if config.option.perf_baseline == "off" else None
-    return tuple(f"{usable_name(config, name)}={value}" for name, value in values.items() if value is not None)
-
-
-def add_options(parser: pytest.Parser) -> None:
-    """Register the options by their own names, and the ini values."""
-    group = parser.getgroup(GROUP, "performance regression of on-device LLM inference")
-    for name, settings in OPTIONS.items():
-        group.addoption(own_name(name), **_asking(settings))
-    for name, help_text in INI_VALUES.items():
-        if name == "perf_margin":  # may have kinds
-            parser.addini(name, help_text, type="string", default=None)
-        else:
-            parser.addini(name, help_text, type="float", default=None)
-
-
-def add_short_names(parser: pytest.Parser, arguments: Sequence[str]) -> tuple[str, ...]:
-    """Register the short names that are free, and return the others; no plugin may come later.
-
-    The arguments are those of the command line: other plugins may require some.
+    Where the command has a default of its own, the help ends with that; an empty one is none.
     """
-    short = [name for name in OPTIONS if name != own_name(name)]
-    free = set(_free_names(parser, short, arguments))
-    group = parser.getgroup(GROUP)
-    for name in short:
-        if name in free:
-            settings = {**_asking(OPTIONS[name]), "help": f"short for {own_name(name)}"}
-            group.addoption(name, dest=attribute_of(name), **settings)
-    return tuple(name for name in short if name not in free)
-
-
-def _free_names(parser: pytest.Parser, names: Sequence[str], arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the names that pytest does not know; where one of several has a value that is refused, look in halves."""
-    words = {f"{name}=perfsuite": name for name in names}
-    try:
-        _, unknown = parser.parse_known_and_unknown_args([*words, *arguments])
-    except pytest.UsageError:
-        if len(names) > 1:
-            half = len(names) // 2
-            yield from _free_names(parser, names[:half], arguments)
-            yield from _free_names(parser, names[half:], arguments)
-    else:
-        yield from (name for word, name in words.items() if word in unknown)
-
-
-def _asking(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an option with which a mistyped choice is answered by the nearest."""
-    if "choices" not in settings:
+    settings = OPTIONS.get(f"--{name}") or OPTIONS[f"{_OWN}{name}"]
+    if default is None:
         return settings
-    choices = settings["choices"]
-
-    def chosen(text: str) -> str:
-        if text in choices:
-            return text
-        from perfsuite.errors import meant  # only a mistake needs it
-
-        listed = ", ".join(map(repr, choices))
-        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {listed}){meant(text, choices)}")
-
-    others = {name: value for name, value in settings.items() if name != "choices"}
-    return {**others, "type": chosen, "metavar": "|".join(choices)}
+    does = settings["help"].partition(" (default")[0]
+    return {**settings, "default": default or None, "help": f"{does} (default {default})" if default else does}
