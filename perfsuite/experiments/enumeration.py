@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perfsuite.expectation.cases import (
-    Case,
     engine_kernel_cases,
     kernel_cases,
     operator_cases,
@@ -20,6 +19,7 @@ from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.registry import open_experiments
 from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.records.case import Case
 from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import EMBEDDING_ROLE, GRAPH_PHASES, Phase
 

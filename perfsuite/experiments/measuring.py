@@ -17,8 +17,6 @@ from perfsuite.errors import (
     PlannedError,
     SaturatedError,
 )
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
 from perfsuite.experiments.binding.measurement import BINDING, measure_binding, n_binding_pairs
 from perfsuite.experiments.engine_pairs import measure_pairs
@@ -36,6 +34,7 @@ from perfsuite.experiments.roofline.stored_run import write_roofline
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
+from perfsuite.records.case import Case, Expectation
 from perfsuite.records.case_groups import COUNTED, group_of_kind
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement

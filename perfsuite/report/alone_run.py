@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.fingerprint import BESIDE
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.fingerprint import BESIDE
 from perfsuite.records.run_json import read_plain_run
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.fingerprint import ENGINE, Fingerprint
 from perfsuite.errors import BaselineError
 from perfsuite.records.case_groups import group_of
 from perfsuite.records.codec import rebuilt
 from perfsuite.records.events import KeptOutputs
+from perfsuite.records.fingerprint import ENGINE, Fingerprint
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.plain_names import plain_name
 from perfsuite.records.run_json import read_plain_run

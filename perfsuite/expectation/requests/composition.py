@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.op_cost import PassCost
 from perfsuite.expectation.operators.tiling import check_positive
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.engine_passes import EnginePasses
@@ -14,6 +13,7 @@ from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.paper_passes import PaperPasses
 from perfsuite.expectation.requests.step_costs import StepCosts
 from perfsuite.expectation.requests.subject import Optimisations, Subject
+from perfsuite.records.op_cost import PassCost
 
 _TOO_LARGE = "a decode step costs more than 64 bits hold; expected an architecture, a batch and a context that fit"
 

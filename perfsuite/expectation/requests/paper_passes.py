@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.expectation.op_cost import COST_FIELDS, OpCost, PassCost
 from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
 from perfsuite.expectation.operators.tiling import padded
@@ -15,6 +14,7 @@ from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
 from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK, template_of
 from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
 from perfsuite.expectation.requests.subject import Optimisations
+from perfsuite.records.op_cost import COST_FIELDS, OpCost, PassCost
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import OpenClError, PerfsuiteError
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
@@ -16,6 +15,7 @@ from perfsuite.experiments.shapes.bounds import TIMED_BOUNDS
 from perfsuite.experiments.shapes.judges import HUNT, ShapeJudges
 from perfsuite.experiments.shapes.request import HuntRequest, TimeShares
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.records.case import Case
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject

@@ -166,7 +166,7 @@ def _write_timeline(trace: EngineTrace, path: Path) -> None:
 
 
 def _statistics(options: argparse.Namespace) -> int:
-    from perfsuite.experiments.tracing.costs import traced_cost
+    from perfsuite.experiments.engine_graph import traced_cost
     from perfsuite.report.statistics.json import plain_statistics
     from perfsuite.report.statistics.tables import statistics_tables
     from perfsuite.trace.statistics.statistics_view import trace_statistics

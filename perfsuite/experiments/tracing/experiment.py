@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from perfsuite.expectation.cases import Case
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.trace_cases import EXPERT_REUSE, TRACE, trace_cases
 from perfsuite.experiments.engine_replicates import run_plan
@@ -14,6 +13,7 @@ from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.records.case import Case
 from perfsuite.records.outcome import Judgement
 
 if TYPE_CHECKING:

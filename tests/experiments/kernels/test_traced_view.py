@@ -9,7 +9,7 @@ import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.cases import REST_ROLE, operator_cases
+from perfsuite.expectation.cases import operator_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.kernels import traced_view as module
 from perfsuite.experiments.kernels.traced_view import TracedView, traced_view
@@ -22,6 +22,7 @@ from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import OpenClBackend, set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import N_TRIES
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.engine_trace import EventKind
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.trace.opencl.device_clock import align

@@ -26,7 +26,7 @@ from perfsuite.experiments.roofline.checks import (
     regime_check,
 )
 from perfsuite.experiments.roofline.stored_run import read_roofline
-from perfsuite.verdict.statement import Statement
+from perfsuite.records.outcome import Statement
 from tests.synthetic_roofline import (
     SPREAD_RATIO,
     bandwidth_ceiling,
