@@ -19,7 +19,6 @@ FLOORS = (
     {"expectation", "measure", "trace"},
     {"workload", "device"},
     {"records"},
-    {"extras"},
     {"errors", "units"},
     {"masking"},
 )
@@ -194,7 +193,7 @@ def test_the_suite_keeps_the_rules() -> None:
         ("measure.llama", "import ctypes as c\nc.cdll.LoadLibrary('x.so')"),
         ("measure.llama", "from ctypes import CDLL as Library\nLibrary('x.so')"),
         ("device.profile", "import os as system\nsystem.getenv('A')"),
-        ("experiments.fidelity.measurement", "from perfsuite.experiments.study import measurement"),
+        ("experiments.fidelity.measurement", "from perfsuite.experiments.study import joined"),
         ("experiments.fidelity.measurement", "import argparse"),
     ],
 )

@@ -33,8 +33,8 @@ from perfsuite.experiments.pairs import (
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, GroupWitness
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.plan import forecast_limit_s
 from perfsuite.measure.schedule import N_TURNS, Payload, Series
-from perfsuite.measure.worker_limit import forecast_limit_s
 from perfsuite.records.case import Case, Expectation
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord
 from perfsuite.records.outcome import LEAST_PAIRS, Judgement

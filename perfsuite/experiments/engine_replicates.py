@@ -17,9 +17,8 @@ from perfsuite.experiments.replicates import GroupSamples, case_samples, collect
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.measure.llama_plan import kept_outputs, llama_plan, with_drawn_layout, with_files
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import LlamaPlan, forecast_limit_s
 from perfsuite.measure.schedule import Payload, waiting_complaint
-from perfsuite.measure.worker_limit import forecast_limit_s
 from perfsuite.records.case import REST_ROLE, Case
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase

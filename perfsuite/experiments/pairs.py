@@ -13,9 +13,8 @@ from typing import Any, Protocol
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.contention import Contention
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan
 from perfsuite.measure.schedule import Payload, Series, Witness, pair_complaint, pairs_of
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from perfsuite.records.case import Case
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples, faster_half_mean, replicate_samples

@@ -11,11 +11,25 @@ from typing import Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import operator_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
+from perfsuite.records.fingerprint import BESIDE
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.alone_run import read_alone_run
+from perfsuite.records.run_json import read_plain_run
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
+
+
+def read_alone_run(path: Path) -> Mapping[str, Any]:
+    """Read a ``run.json``; raises PerfsuiteError where it was slowed down on purpose, or ran more than a model."""
+    plain = read_plain_run(path)
+    if plain.get("injected"):
+        raise PerfsuiteError(f"{path}: was slowed down on purpose (--perf-inject); name a run without")
+    fingerprint = plain.get("fingerprint", {}).get("llama", {})
+    for field in BESIDE:
+        if field in fingerprint:
+            raise PerfsuiteError(f"{path}: ran with {field} {fingerprint[field]}, which no tool of llama.cpp's says")
+    return plain
+
 
 _TABLE = "test_backend_ops"
 #: Names and types of the columns. *Source*: llama.cpp, tests/test-backend-ops.cpp, test_result.

@@ -13,10 +13,10 @@ from perfsuite.expectation.llama_workload import N_UBATCH
 from perfsuite.expectation.roofline.bench_work import stored_bytes, stored_values
 from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
-from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.plain_names import plain_name
-from perfsuite.report.alone_run import read_alone_run
+from perfsuite.records.run_json import moment_of
+from perfsuite.records.whole_set import plain_name
+from perfsuite.report.backend_ops_export import read_alone_run
 from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import Weights, resolve
 

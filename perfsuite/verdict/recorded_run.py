@@ -13,9 +13,9 @@ from perfsuite.records.codec import rebuilt
 from perfsuite.records.events import KeptOutputs
 from perfsuite.records.fingerprint import ENGINE, Fingerprint
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.plain_names import plain_name
 from perfsuite.records.run_json import read_plain_run
 from perfsuite.records.run_origin import BoardName
+from perfsuite.records.whole_set import plain_name
 from perfsuite.verdict.entry import StoredSession
 
 #: What was not measured properly is no reference.

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from perfsuite import __version__
 from perfsuite.cli import answer, main
-from perfsuite.experiments.roofline.stored_run import write_roofline
+from perfsuite.expectation.roofline.roofline_run import write_roofline
 from perfsuite.records.trace_file import write_trace
 from perfsuite.report.history import append_run
 from perfsuite.report.run_file import write_run

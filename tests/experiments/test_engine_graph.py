@@ -25,11 +25,11 @@ from perfsuite.experiments.engine_graph import (
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.led_worker import Here, LedWorker
+from perfsuite.measure.llama_plan import write_adapter
 from perfsuite.measure.plan import LlamaPlan, StepsPlan
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase, Tensor
 from perfsuite.trace.operators import RecordedOperator, timed_operators
-from perfsuite.workload.adapter import write_adapter
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import Scenario, find_scenario

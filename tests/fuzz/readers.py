@@ -24,11 +24,11 @@ from perfsuite.device.stability.restore_file import write_kept as write_governor
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.published import read_published
+from perfsuite.expectation.roofline.roofline_run import read_roofline, write_roofline
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.experiments.certificate.certificate import append_trial, certificate, read_trials
 from perfsuite.experiments.fidelity.command_published import published_fidelity
 from perfsuite.experiments.learnt_mapping import _stored as stored_mapping
-from perfsuite.experiments.roofline.stored_run import read_roofline, write_roofline
 from perfsuite.experiments.said_graphs import _read as kept_graphs
 from perfsuite.experiments.shapes.kept_files import read_examples, read_kept, write_examples
 from perfsuite.experiments.shapes.policy_record import read_policy, write_policy

@@ -14,8 +14,7 @@ import pytest
 from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
 from perfsuite.measure.board.holding import NOTHING_HELD, Seen
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.plan import LlamaPlan, Plan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan, Plan
 from perfsuite.plugin.run_signals import RunSignals
 from perfsuite.report.run_file import read_run_file
 from tests.fake_device import FakeDevice

@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 from perfsuite.expectation.op_rules import OPERATORS, rule_of
 from perfsuite.expectation.timing.calibration import Composition
-from perfsuite.expectation.timing.features import family, shape_cost
-from perfsuite.expectation.timing.least_squares import nonnegative_weights
+from perfsuite.expectation.timing.features import family, nonnegative_weights, shape_cost
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
 from perfsuite.records.events import Phase

@@ -12,8 +12,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.op_rules import ELSE, rule_of
 from perfsuite.expectation.timing.calibration import CalibrationPoint
-from perfsuite.expectation.timing.features import family, features, shape_cost, standing_in
-from perfsuite.expectation.timing.least_squares import nonnegative_weights
+from perfsuite.expectation.timing.features import family, features, nonnegative_weights, shape_cost, standing_in
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.ggml_types import GGML_TYPES

@@ -30,8 +30,7 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
 from perfsuite.measure.engine import Engine
-from perfsuite.records.case import Case
-from perfsuite.records.named_case import named_case
+from perfsuite.records.case import Case, named_case
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.attribution import phase_attributions

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.errors import MeasurementError
+from perfsuite.errors import MeasurementError, require
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.engine_replicates import workload_settings
-from perfsuite.extras import require
 from perfsuite.measure.bundle.making import BundleOrder, make_bundle
 from perfsuite.measure.bundle.steps import Tell
 from perfsuite.measure.bundle.targets import find_target
@@ -23,7 +22,7 @@ from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.records.counts import METRICS, MOST_ROWS, CountedWork, CountRow
 from perfsuite.records.engine_columns import RING_DTYPE
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import file_digest
 from perfsuite.trace.samples import ReplicateSamples, replicate_samples
 from perfsuite.workload.weights import materialize
 

@@ -12,8 +12,7 @@ from perfsuite.cli.command_help import Commands, add_action, word_parser
 from perfsuite.cli.given_paths import check_paths
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, check_least
-from perfsuite.errors import PerfsuiteError
-from perfsuite.extras import require
+from perfsuite.errors import PerfsuiteError, require
 from perfsuite.trace.recording import read_recording
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.errors import HistoryError
 from perfsuite.records.case_groups import group_of
 from perfsuite.records.history_place import HistoryBucket, HistoryPlace
-from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement
+from perfsuite.records.run_json import moment_of
 from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.report.history.columns import COLUMNS, OF_CASE, SCHEMA
 from perfsuite.report.history.compaction import merge_loose

@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 
 from markupsafe import Markup
 
-from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement
+from perfsuite.records.run_json import moment_of
 from perfsuite.report.page.charts.axes import linear_axis
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import case_name, short_names
