@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.engine_times import TimeForecast
 from perfsuite.records.case import CaseCost, Expectation
+from perfsuite.records.ceilings import Ceilings
 
 
 def expect(

@@ -78,7 +78,7 @@ class _Cases(TypedDict):
 
 
 class RunFields(_Cases, total=False):
-    """The whole file; `perfsuite.expectation.ceilings` checks its own part when it is built."""
+    """The whole file; `perfsuite.records.ceilings` checks its own part when it is built."""
 
     run_id: str
     arguments: list[str]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import rebuilt, to_plain
 from perfsuite.records.events import PROMPT_PHASES, KeptOutputs, Phase
 from perfsuite.records.outcome import Judgement, Outcome

@@ -22,7 +22,6 @@ from perfsuite.device.setup.needs import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept as read_governors
 from perfsuite.device.stability.restore_file import write_kept as write_governors
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.published import read_published
 from perfsuite.expectation.roofline.roofline_run import read_roofline, write_roofline
 from perfsuite.expectation.timing.calibration import Calibration
@@ -49,6 +48,7 @@ from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.benchmark_files import read_benchmark
 from perfsuite.records.bundle import BundledFile, content_digest, read_manifest, write_manifest
 from perfsuite.records.call_trace import CallTrace
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import pack, plain_json, unpack
 from perfsuite.records.counts import read_counts, read_own_counts, read_rows, write_counts
 from perfsuite.records.duplication import KernelDuplication

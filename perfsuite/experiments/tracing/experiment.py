@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.device.profile import Profile
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.trace_cases import EXPERT_REUSE, TRACE, trace_cases
 from perfsuite.experiments.engine_replicates import run_plan
 from perfsuite.experiments.forecasts import Forecasts
@@ -22,6 +21,7 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Rule, tried
 from perfsuite.records.case import Case
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.trace_file import write_trace

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.report.engine_words import commit_title
 from perfsuite.report.page.page_run import PageRun, run_labels
 from perfsuite.report.page.words import capitalized

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
 from perfsuite.report.page.charts.axes import log_axis
