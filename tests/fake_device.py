@@ -52,7 +52,7 @@ from perfsuite.plugin.option_table import OPTIONS
 from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Request
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation
-from perfsuite.report.run_file import RunFile, read_run_file
+from perfsuite.records.run_file import RunFile, read_run_file
 from tests.conftest import STORED_MODEL
 from tests.fake_opencl import FakeOpenCl, replace_opencl
 from tests.synthetic_opencl_backend import opencl_device

@@ -29,7 +29,7 @@ from perfsuite.records.bundle import check_bundle
 from perfsuite.records.whole_file import file_digest
 from perfsuite.records.whole_set import pending_text
 from perfsuite.report.history import append, open_history
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_run
 from perfsuite.verdict.approval import approvals_path
 from perfsuite.verdict.baseline import plain_entry, read_baselines

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.counts import METRICS
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import RunOrigin, own_option
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import is_visible
 
 #: Kinds whose tests carry the case id as their parameter, which ``-k`` finds.

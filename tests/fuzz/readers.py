@@ -60,6 +60,7 @@ from perfsuite.records.llama_bench_file import read_llama_bench, write_llama_ben
 from perfsuite.records.memory_timeline import MemoryTimeline
 from perfsuite.records.observation import read_observation, write_observation
 from perfsuite.records.opencl_log_file import read_opencl_log
+from perfsuite.records.run_file import read_run_file
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.records.trace_writer import HEAD, MAGIC, BlockKind, block_head
@@ -67,7 +68,7 @@ from perfsuite.records.whole_file import write_json
 from perfsuite.report.history.append import append_run, run_rows
 from perfsuite.report.history.reader import open_history
 from perfsuite.report.llama_bench_export import read_measured_phases
-from perfsuite.report.run_file import read_run_file, write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.trace.recording import read_recording
 from perfsuite.verdict.baseline import read_baselines, write_baselines
 from perfsuite.verdict.recorded_run import read_run

@@ -16,7 +16,7 @@ from perfsuite.measure.board.holding import NOTHING_HELD, Seen
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan, Plan
 from perfsuite.plugin.run_signals import RunSignals
-from perfsuite.report.run_file import read_run_file
+from perfsuite.records.run_file import read_run_file
 from tests.fake_device import FakeDevice
 
 from ..conftest import STORED_MODEL

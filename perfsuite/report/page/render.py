@@ -56,7 +56,7 @@ from perfsuite.report.page.words import (
     short_name,
 )
 from perfsuite.report.reproduce import reproductions
-from perfsuite.report.run_file import timed
+from perfsuite.report.run_writer import timed
 from perfsuite.report.verdict_words import change_notes, outcome_words
 from perfsuite.report.visible import visible, visible_sentence
 from perfsuite.units import format_count, format_ratio, format_signed_ns
