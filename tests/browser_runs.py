@@ -9,9 +9,10 @@ from pathlib import Path
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
 from perfsuite.records.observation import NO_OBSERVATION, Observation, write_observation
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.page_run import read_page_run
 from perfsuite.report.page.render import write_page
-from perfsuite.report.run_file import RunFile, write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 
 #: Enough for every kind and every outcome.

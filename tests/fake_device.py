@@ -26,7 +26,6 @@ import perfsuite.experiments.tracing.experiment
 # What runs of the plugin import on their own they forget again, and what is replaced here would be another copy.
 import perfsuite.plugin.hooks
 import perfsuite.plugin.run_end
-import perfsuite.plugin.statuses
 import perfsuite.report.history
 import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError
@@ -53,7 +52,7 @@ from perfsuite.option_table import OPTIONS
 from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Request
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation
-from perfsuite.report.run_file import RunFile, read_run_file
+from perfsuite.records.run_file import RunFile, read_run_file
 from tests.conftest import STORED_MODEL
 from tests.fake_opencl import FakeOpenCl, replace_opencl
 from tests.synthetic_opencl_backend import opencl_device

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfsuite import __version__
 from perfsuite.cli.bundle_plan import RUN_SCRIPT
-from perfsuite.device.conditions import NO_CONDITIONS
+from perfsuite.device.machine import NO_CONDITIONS
 from perfsuite.errors import AskedError
 from perfsuite.measure.board.folder_board import answered_board, planned_board
 from perfsuite.measure.board.holding import Claim

@@ -12,7 +12,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
-from perfsuite.extras import EXTRA_OF
+from perfsuite.errors import EXTRA_OF
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perfsuite.device.fingerprint import ENGINE
 from perfsuite.experiments.shapes.kept_files import read_examples
 from perfsuite.experiments.study.harness_scores import read_harness_score
 from perfsuite.measure.calibration_store import device_file
 from perfsuite.measure.ceiling_store import stored_ceilings
+from perfsuite.records.fingerprint import ENGINE
 from perfsuite.records.live import from_line
 from perfsuite.verdict.baseline import read_baselines
 

@@ -19,7 +19,6 @@ FLOORS = (
     {"expectation", "measure", "trace"},
     {"workload", "device"},
     {"records"},
-    {"extras"},
     {"errors", "units"},
     {"masking", "option_table"},
 )
@@ -29,8 +28,8 @@ LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 #: tests that use the plugin's fixture.
 ALONG_THE_FLOOR = {("measure", "expectation"), ("cases", "plugin")}
 
-#: What a lower floor is for, and which place on a higher one must not have it: a verdict is computed, not measured.
-CLOSED = {("verdict", "measure")}
+#: What a verdict is computed of: records, and nothing that measures, plans or forecasts.
+OPEN_TO = {"verdict": {"records", "errors", "units"}}
 
 PYTEST_USERS = {"plugin", "cases"}
 LIBRARY_LOADERS = {"perfsuite.measure.native"}
@@ -119,8 +118,8 @@ def may_import(place: str, other: str) -> bool:
     """Whether a module in ``place`` may import from ``other``; the root package is open to all and imports nothing."""
     if place == other or (place, other) in ALONG_THE_FLOOR:
         return True
-    if (place, other) in CLOSED:
-        return False
+    if place in OPEN_TO:
+        return other in OPEN_TO[place]
     if other not in LEVEL:
         return other.startswith("__")
     return place in LEVEL and LEVEL[place] < LEVEL[other]
@@ -189,11 +188,12 @@ def test_the_suite_keeps_the_rules() -> None:
         ("expectation.graph", "def late():\n    from perfsuite import trace"),
         ("expectation.graph", "import importlib\nimportlib.import_module('perfsuite.measure.plan')"),
         ("workload.scenario", "from ..device import profile"),
+        ("verdict.compare", "from perfsuite.expectation.cases import phase_cases"),
         ("verdict.compare", "from _pytest.config import Config"),
         ("measure.llama", "import ctypes as c\nc.cdll.LoadLibrary('x.so')"),
         ("measure.llama", "from ctypes import CDLL as Library\nLibrary('x.so')"),
         ("device.profile", "import os as system\nsystem.getenv('A')"),
-        ("experiments.fidelity.measurement", "from perfsuite.experiments.study import measurement"),
+        ("experiments.fidelity.measurement", "from perfsuite.experiments.study import joined"),
         ("experiments.fidelity.measurement", "import argparse"),
     ],
 )

@@ -24,7 +24,7 @@ from statistics import median
 
 import platformdirs
 
-from perfsuite.device.threads import default_threads
+from perfsuite.device.machine import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.measure.engine import Engine, find_engine

@@ -16,8 +16,8 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.expectation import counted_ratios as ratios
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.counted.counting_run import count_workload, own_processor
+from perfsuite.experiments.counted.experiment import expected_counts
 from perfsuite.records.counts import CountedWork, counts_path, read_counts, write_counts
-from perfsuite.verdict.expected_counts import expected_counts
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 

@@ -23,16 +23,16 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.bundle import engine_build, making
 from perfsuite.measure.engine_store import open_store
+from perfsuite.measure.llama_plan import adapter_weights
 from perfsuite.nightly import night_state, plan_file
 from perfsuite.records.bundle import check_bundle
-from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import file_digest
 from perfsuite.records.whole_set import pending_text
 from perfsuite.report.history import append, open_history
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_run
 from perfsuite.verdict.approval import approvals_path
 from perfsuite.verdict.baseline import plain_entry, read_baselines
-from perfsuite.workload.adapter import adapter_weights
 from perfsuite.workload.weights import materialize, resolve
 
 #: A library of this machine that stands for any.

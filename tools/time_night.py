@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.report.exports.junit import junit_text
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_run
 
 _LIMIT_S = 3600

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from perfsuite.records.observation import write_observation
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 
 _LIMIT_S = 300

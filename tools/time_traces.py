@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from perfsuite.experiments.tracing.costs import traced_cost
+from perfsuite.experiments.engine_graph import traced_cost
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.report.graph.picture import write_graph_picture
 from perfsuite.report.graph.view import graph_view

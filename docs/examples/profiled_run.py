@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from perfsuite.device.threads import default_threads
+from perfsuite.device.machine import default_threads
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.launch import run_worker

@@ -15,7 +15,7 @@ from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
-from perfsuite.report.run_file import run_path
+from perfsuite.records.run_file import run_path
 from perfsuite.verdict.approval import approval_text, approvals_path, approve, checked_reason, with_approval
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
 from perfsuite.verdict.changes import CaseChange, case_changes

@@ -177,8 +177,8 @@ def _had_alone(options: argparse.Namespace) -> Iterator[str]:
     from perfsuite.cli.kept_folders import user_cache
     from perfsuite.cli.progress import remarks
     from perfsuite.cli.pytest_run import values_of
-    from perfsuite.device.conditions import NO_CONDITIONS
     from perfsuite.device.farm.request import length_s
+    from perfsuite.device.machine import NO_CONDITIONS
     from perfsuite.device.reach import Reach
     from perfsuite.measure.board.holding import held
     from perfsuite.measure.board.opening import desk_claim

@@ -10,7 +10,6 @@ from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.cli.forecast_device import MeasuredDevice
 from perfsuite.expectation.graph import KV_PADDING
 from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.analytic import Conventions, DeviceRates
 from perfsuite.expectation.requests.engine_variant import engine_request
@@ -19,6 +18,7 @@ from perfsuite.expectation.requests.subject import Optimisations, Subject
 from perfsuite.expectation.speculation import Speculation
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
 from perfsuite.records.events import Phase
+from perfsuite.records.op_cost import OpCost
 from perfsuite.units import NS_PER_S, format_bytes, format_ns
 from perfsuite.workload.scenario import Scenario
 

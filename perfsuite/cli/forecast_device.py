@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.machine import default_threads
 from perfsuite.device.profile import Profile, find_profile, profile_names, unknown_device
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.expectation.requests.analytic import BYTES_PER_GB, OPS_PER_TOPS, S_PER_US, DeviceRates, rates_of
 from perfsuite.expectation.timing.calibration import Calibration

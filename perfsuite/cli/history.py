@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.kept_folders import FOLDER, kept_folder
-from perfsuite.extras import require
+from perfsuite.errors import require
 from perfsuite.records.history_place import history_place
 
 _ABOUT = """

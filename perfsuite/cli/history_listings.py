@@ -13,7 +13,7 @@ from typing import Any
 from perfsuite.cli.answer import Answer, Part, Records, Sheet, cell_text, check_picture, draw, give
 from perfsuite.cli.history_texts import check_last, empty_text, tell_skipped
 from perfsuite.errors import HistoryError, PerfsuiteError, meant
-from perfsuite.records.named_case import named_case
+from perfsuite.records.case import named_case
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.report.history import HistoryCase, HistoryReader, HistoryRun, cases_of, open_history, runs_of, trend_of

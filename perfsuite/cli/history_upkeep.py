@@ -11,9 +11,9 @@ from perfsuite.cli.answer import Answer, Part, fields_of, give
 from perfsuite.cli.history_texts import tell_skipped
 from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.records.history_place import HistoryPlace
+from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.report.history import append_run, compact, open_history, run_ids
 from perfsuite.report.history.append import run_identity
-from perfsuite.report.run_file import RunFile, read_run_file
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 

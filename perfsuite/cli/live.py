@@ -21,7 +21,7 @@ from perfsuite.experiments.overhead.measurement import LEAST_PAIRS, LiveCostRun,
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.live import Delivery, deliveries, run_live
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.measure.plan import WORKER_LIMIT_S
 from perfsuite.records.live import LiveEnd, LiveForecast, LiveLoss, LiveToken, to_line
 from perfsuite.trace.forecast_errors import LiveWatch
 from perfsuite.units import format_count, format_ns

@@ -17,8 +17,7 @@ from typing import TextIO
 
 from perfsuite.cli.kept_folders import kept_folder, user_cache
 from perfsuite.device.end_requests import requests_unheard
-from perfsuite.errors import PerfsuiteError
-from perfsuite.extras import lack_of
+from perfsuite.errors import PerfsuiteError, lack_of
 from perfsuite.option_table import own_name
 from perfsuite.records.own_files import own_python
 from perfsuite.records.run_json import RUN_NAME

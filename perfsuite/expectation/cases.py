@@ -4,65 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.op_rules import OPERATORS, rule_of
+from perfsuite.records.case import ENGINE_KERNEL, REST_ROLE, Case, CaseCost
 from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, TOKEN_PHASES, Phase
+from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
-
-#: Role of what a phase spends outside its operators: graph construction, inputs, launch.
-REST_ROLE = "rest"
-
-#: The kind of the cases of kernels that the engine launches itself; the suite's own are of the kind ``kernel``.
-ENGINE_KERNEL = "engine_kernel"
 
 #: FLOPs a logit of the native softmax pass: maximum, subtraction, exponential, sum, division.
 _SOFTMAX_FLOPS = 5
 #: Bytes of a candidate in the sampler's array: id, logit, probability.
 _CANDIDATE_BYTES = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseCost:
-    """A cost with what decides how fast it can run."""
-
-    cost: OpCost
-    #: Type of the weights, or of the keys, which decides the fastest arithmetic; ``f32`` where there are neither.
-    type: str
-    #: Bytes over which the parameters are spread before one of them is read again.
-    working_set_bytes: int
-    #: Bytes that pass between writing an activation and reading it back, which decides the level that it is read from;
-    #: None where nothing passes but the operator's own.
-    activation_set_bytes: int | None = None
-    #: The fewest and the most parameters that any routing reads; None where that is no question of routing.
-    least_parameter_bytes: int | None = None
-    most_parameter_bytes: int | None = None
-
-    @property
-    def floor_parameter_bytes(self) -> int:
-        """Parameters that must be read whatever a router decides."""
-        return self.cost.parameter_bytes if self.least_parameter_bytes is None else self.least_parameter_bytes
-
-    @property
-    def ceiling_parameter_bytes(self) -> int:
-        """Parameters that are read where a router spreads its tokens over as many experts as it can."""
-        return self.cost.parameter_bytes if self.most_parameter_bytes is None else self.most_parameter_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One thing that is judged."""
-
-    case_id: str
-    kind: str
-    #: The parts that its time is made of; empty where no forecast is known.
-    costs: tuple[CaseCost, ...] = ()
-    phase: Phase | None = None
-    role: str | None = None
 
 
 def decode_costs(workload: LlamaWorkload, n_used: int) -> tuple[CaseCost, ...]:

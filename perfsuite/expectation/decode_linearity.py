@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, total_cost
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.op_rules import PRODUCTS
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS, split_positions
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.events import Phase
+from perfsuite.records.op_cost import OpCost
 
 #: The roles of attention's own products and of the softmax between them.
 _ROLES = ("kq", "kq_soft_max", "kqv")

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfsuite.expectation.cases import CaseCost
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.engine_times import TimeForecast
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
-    """The forecast of one case, ns; None where nothing is known."""
-
-    floor_ns: int | None = None
-    expected_ns: int | None = None
-    limit_ns: int | None = None
-    #: The interval that is meant to hold nine measurements of ten; only a calibration gives one.
-    lower_ns: int | None = None
-    upper_ns: int | None = None
+from perfsuite.records.case import CaseCost, Expectation
+from perfsuite.records.ceilings import Ceilings
 
 
 def expect(

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.ggml_rules import experts_read
 from perfsuite.expectation.graphs.operator import Shape, TensorShape, row_bytes
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.op_rules import OPERATORS
+from perfsuite.records.op_cost import OpCost
 
 __all__ = ["Shape", "TensorShape", "cost_of", "experts_read", "row_bytes"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfsuite.expectation.cases import Case
 from perfsuite.expectation.decode_linearity import has_growth, has_line
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.thread_balance import judged_roles
+from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 
 #: The kind of the cases, and the first part of their ids.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
-from perfsuite.expectation.cases import Case, operator_cases, phase_cases
+from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.pairs import (
     Pair,
@@ -21,6 +21,7 @@ from perfsuite.experiments.pairs import (
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
+from perfsuite.records.case import Case
 from perfsuite.records.outcome import LEAST_PAIRS, Judgement
 from perfsuite.verdict.attribution import carrier_of
 from perfsuite.verdict.judge_pairs import judge_pairs

@@ -10,7 +10,6 @@ from itertools import chain
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import ENGINE_KERNEL, REST_ROLE, Case
 from perfsuite.experiments.engine_replicates import (
     REPETITIONS,
     found_operators,
@@ -27,6 +26,7 @@ from perfsuite.experiments.traced_run import TracedRun, traced_run
 from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import others_complaint
+from perfsuite.records.case import ENGINE_KERNEL, REST_ROLE, Case
 from perfsuite.records.events import KeptOutputs, Phase
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import CaseSamples
@@ -36,7 +36,6 @@ from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.opencl.kernel_samples import MappedRun, map_run
 from perfsuite.trace.samples import ReplicateSamples, reduce_phases
 from perfsuite.units import format_count
-from perfsuite.verdict.case_sample import sample_of
 
 #: Where a payload keeps what its trace was reduced to: a trace is too large to keep one of each process.
 _REDUCED = "reduced"
@@ -181,7 +180,7 @@ def _sample(case: Case, replicate: _Replicate) -> int | None:
     if case.kind == ENGINE_KERNEL:
         assert case.phase is not None
         return replicate.kernel_ns.get((case.phase, case.role or ""))
-    return sample_of(case, replicate.samples)
+    return replicate.samples.of_case(case)
 
 
 def _announce(text: str) -> None:

@@ -9,8 +9,6 @@ from statistics import median
 from typing import Any
 
 from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.engine_replicates import (
     CheckedGraphs,
     check_graphs,
@@ -35,8 +33,9 @@ from perfsuite.experiments.pairs import (
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, GroupWitness
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.plan import forecast_limit_s
 from perfsuite.measure.schedule import N_TURNS, Payload, Series
-from perfsuite.measure.worker_limit import forecast_limit_s
+from perfsuite.records.case import Case, Expectation
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord
 from perfsuite.records.outcome import LEAST_PAIRS, Judgement
 from perfsuite.trace.observation import EngineObserver

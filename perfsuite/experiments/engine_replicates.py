@@ -9,23 +9,22 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import REST_ROLE, Case, recorded_operator_cases
+from perfsuite.expectation.cases import recorded_operator_cases
 from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
+from perfsuite.experiments.engine_graph import graph_differences
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.measure.llama_plan import kept_outputs, llama_plan, with_drawn_layout, with_files
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import LlamaPlan, forecast_limit_s
 from perfsuite.measure.schedule import Payload, waiting_complaint
-from perfsuite.measure.worker_limit import forecast_limit_s
+from perfsuite.records.case import REST_ROLE, Case
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
-from perfsuite.verdict.case_sample import sample_of
-from perfsuite.verdict.graph_agreement import graph_differences
 
 
 def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[EngineRecord]) -> dict[str, float | None]:
@@ -123,7 +122,7 @@ def measure_llama(
         samples={
             case.case_id: case_samples(
                 case,
-                (sample_of(case, each) for each in figures),
+                (each.of_case(case) for each in figures),
                 (*replicates.problems, *checked.problems.get((case.phase, case.role), ())),
             )
             for case in (*cases, *found)

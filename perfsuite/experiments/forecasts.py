@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from perfsuite.errors import LinkError, MeasurementError, PerfsuiteError
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
-from perfsuite.expectation.forecast import Expectation, expect, with_forecast
+from perfsuite.expectation.forecast import expect, with_forecast
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import CalibrationPlan, quick_plan
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, case_forecasts
@@ -18,6 +16,8 @@ from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import find_calibration, store_calibration
 from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
 from perfsuite.measure.engine import Engine
+from perfsuite.records.case import Case, Expectation
+from perfsuite.records.ceilings import Ceilings, merge_ceilings
 from perfsuite.records.events import TOKEN_PHASES
 
 

@@ -13,9 +13,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.fingerprint import Fingerprint
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.engine_pairs import PairedGroup, device_notes, paired_judgements
 from perfsuite.experiments.kernel_replicates import (
     KERNELS_BUDGET_S,
@@ -33,6 +30,8 @@ from perfsuite.experiments.stored import EngineSession
 from perfsuite.measure.engine_store import kernels_folder
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.schedule import Payload, Rule, Series, others_complaint, replicates_of
+from perfsuite.records.case import Case, Expectation
+from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.observation import Observation
 from perfsuite.trace.samples import midmean
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION

@@ -13,13 +13,13 @@ import numpy as np
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import AskedError, MeasurementError, OpenClError
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.measure.schedule import others_complaint
+from perfsuite.records.case import Case
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.opencl.clock_tick import (
     LEAST_TICKS_STAMPED,

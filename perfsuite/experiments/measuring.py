@@ -17,9 +17,7 @@ from perfsuite.errors import (
     PlannedError,
     SaturatedError,
 )
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
-from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, write_roofline
 from perfsuite.experiments.binding.measurement import BINDING, measure_binding, n_binding_pairs
 from perfsuite.experiments.engine_pairs import measure_pairs
 from perfsuite.experiments.engine_replicates import measure_llama
@@ -32,10 +30,10 @@ from perfsuite.experiments.progress import ProgressLine, Terminal
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.roofline.experiment import Sweeps, measure_roofline, n_steps
-from perfsuite.experiments.roofline.stored_run import write_roofline
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
+from perfsuite.records.case import Case, Expectation
 from perfsuite.records.case_groups import COUNTED, group_of_kind
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement

@@ -10,17 +10,15 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any, Protocol
 
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.contention import Contention
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan
 from perfsuite.measure.schedule import Payload, Series, Witness, pair_complaint, pairs_of
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.records.case import Case
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples, faster_half_mean, replicate_samples
 from perfsuite.verdict.allowance import step_of
-from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.outputs import OutputErrors, other_outputs, output_errors
 from perfsuite.verdict.pairs import LOOKS
 
@@ -233,4 +231,4 @@ def _complete(case: Case, pairs: Sequence[Pair]) -> list[Pair]:
 
 def _times_ns(case: Case, side: Iterable[ReplicateSamples]) -> tuple[int, ...]:
     """Return what the processes of a side took that measured a positive time."""
-    return tuple(taken_ns for each in side if (taken_ns := sample_of(case, each) or 0) > 0)
+    return tuple(taken_ns for each in side if (taken_ns := each.of_case(case) or 0) > 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.records.case import Case
 from perfsuite.records.outcome import Judgement, Outcome
 
 

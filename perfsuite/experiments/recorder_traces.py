@@ -1,4 +1,4 @@
-"""Runs llama.cpp in a fresh process under a recorder, and returns its trace."""
+"""The recorders, a row for each, and the trace of llama.cpp in a fresh process under one of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,40 @@ from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
-from perfsuite.measure.recorders import RECORDERS
 from perfsuite.records.engine_trace import EngineTrace, TraceRecorder
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recorded_trace import recorded_trace
 from perfsuite.trace.recording import LOG_NAME, TRACE_NAME, Origin, finish_recording, write_origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """One recorder."""
+
+    name: str
+    #: Of the driver's own: its number in ``enum ps_recorder_kind``; None where it records from outside the driver.
+    native: int | None = None
+    #: A `TraceRecorder`: who a trace of it says that recorded; None where it makes no trace.
+    traced_as: str | None = None
+    #: Whether its cost is measured within one process, context by context.
+    is_compared: bool = False
+
+
+RECORDERS = {
+    each.name: each
+    for each in (
+        Recorder(name="none", native=0),
+        Recorder(name="callback", native=1, traced_as="callback", is_compared=True),
+        Recorder(name="preload", native=2, traced_as="preload", is_compared=True),
+        Recorder(name="cb_eval", native=3, is_compared=True),
+        Recorder(name="groups", native=4),
+        Recorder(name="experts", native=5, traced_as="callback"),
+        Recorder(name="splits", native=6),
+        Recorder(name="ebpf", traced_as="ebpf"),
+        Recorder(name="opencl", traced_as="opencl"),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from operator import itemgetter
 from statistics import median
 from typing import Any, ClassVar
 
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import Watched
@@ -17,6 +16,7 @@ from perfsuite.measure.competition import await_quiet
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.probes import SENTINELS, Sentinels
 from perfsuite.measure.schedule import BreakOff, Complain, Payload, Rule, Series, Witness
+from perfsuite.records.case import Case
 from perfsuite.records.events import KeptOutputs, Phase
 from perfsuite.records.observation import NO_OBSERVATION, MachineState, Observation
 from perfsuite.records.outcome import CaseSamples

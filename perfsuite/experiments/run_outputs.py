@@ -9,13 +9,14 @@ from itertools import chain
 from pathlib import Path
 
 from perfsuite import __version__
-from perfsuite.expectation.cases import Case
 from perfsuite.expectation.roofline.work import work_of
 from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.experiments.session import PerfSession
+from perfsuite.records.case import Case
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.observation import OBSERVATION_NAME, CaseWork, Observation, write_observation
-from perfsuite.report.run_file import RunFile, write_run
+from perfsuite.records.run_file import RunFile
+from perfsuite.report.run_writer import write_run
 
 
 def run_file(session: PerfSession) -> RunFile:

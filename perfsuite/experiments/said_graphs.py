@@ -18,6 +18,7 @@ from perfsuite.expectation.engine_graphs import EngineGraphs, GraphKey, graph_ke
 from perfsuite.expectation.graphs.operator import Operator
 from perfsuite.expectation.graphs.request import Batch
 from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.experiments.engine_graph import STAND_IN_OUTPUTS, said_operators
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
@@ -25,7 +26,6 @@ from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.measure.plan import SCHEMA, GraphsPlan, ImageGraphPlan, LlamaPlan, dump_plan
 from perfsuite.records.events import graph_from_plain
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.verdict.said_graph import STAND_IN_OUTPUTS, said_operators
 
 #: Reading the graphs of the largest models takes a second or two.
 _LIMIT_S = 60.0

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.graph import KV_PADDING, Batch, Settings
 from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
-from perfsuite.expectation.op_cost import PassCost
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.engine_passes import added, graph_cost, step_batches
 from perfsuite.expectation.requests.engine_variant import WEIGHT_TYPES, cache_type
@@ -19,6 +18,7 @@ from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.model_tensors import with_engine_tensors
 from perfsuite.records.events import Phase
+from perfsuite.records.op_cost import PassCost
 from perfsuite.workload.model_shape import ModelShape
 from perfsuite.workload.model_spec import ModelSpec
 from perfsuite.workload.scenario import Scenario

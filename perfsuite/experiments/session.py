@@ -11,8 +11,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import BaselineError, PerfsuiteError
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.binding.measurement import BINDING, SESSION_SPREAD_RATIO, is_beside_native, steps_ns
 from perfsuite.experiments.counted.own_calls import OwnCalls
 from perfsuite.experiments.engine_replicates import graph_settings
@@ -29,13 +27,13 @@ from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.measure.counted_call import CountedCall
 from perfsuite.records.attribution import Attribution
+from perfsuite.records.case import Case, Expectation
 from perfsuite.records.case_groups import OWN_GROUP, group_of_kind, has_no_answer
 from perfsuite.records.events import GRAPH_PHASES, Phase
-from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, is_nothing_judged
+from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.compare import BaselineMatch, judge
-from perfsuite.verdict.statement import Statement
 
 if TYPE_CHECKING:
     from perfsuite.experiments.shapes.hunts import ShapeHunts

@@ -8,10 +8,10 @@ from operator import attrgetter
 from pathlib import Path
 
 from perfsuite import __version__
-from perfsuite.device.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.case_groups import OWN_GROUP
+from perfsuite.records.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines

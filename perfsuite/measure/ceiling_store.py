@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
 from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.measure.calibration_store import device_file
 from perfsuite.measure.plan import ProbePlan
+from perfsuite.records.ceilings import Ceilings, merge_ceilings
 from perfsuite.records.codec import plain_json
 from perfsuite.records.whole_file import write_json
 

@@ -23,7 +23,7 @@ from perfsuite.measure.counting import CountingTool, counted_command
 from perfsuite.measure.environment import program_environment
 from perfsuite.measure.launch import ONE_BLAS_THREAD, kill_worker, last_line, signal_name
 from perfsuite.records.counts import METRICS, Counts, PythonBuild, read_rows
-from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import file_digest
 
 _CHILD = Path(__file__).with_name("counted_child.py")
 

@@ -25,8 +25,7 @@ from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.bundle.elf import SYSTEM, read_needs
 from perfsuite.measure.engine import Engine
 from perfsuite.records.codec import parse_json
-from perfsuite.records.file_digest import file_digest
-from perfsuite.records.whole_file import make_folder, place_folder, write_json, write_whole_binary
+from perfsuite.records.whole_file import file_digest, make_folder, place_folder, write_json, write_whole_binary
 from perfsuite.units import format_bytes
 
 #: The sources of the suite's own kernels.

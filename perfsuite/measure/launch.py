@@ -21,6 +21,7 @@ from perfsuite.measure.environment import program_environment
 from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, LaunchSessionPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
+    WORKER_LIMIT_S,
     GraphsPlan,
     ImageGraphPlan,
     IndependentPlan,
@@ -36,10 +37,10 @@ from perfsuite.measure.plan import (
     TurnsPlan,
     UprobePlan,
     dump_plan,
+    limit_text,
     load_record,
     task_of,
 )
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S, limit_text
 from perfsuite.records.own_files import own_python
 
 if TYPE_CHECKING:

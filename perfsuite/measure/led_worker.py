@@ -20,8 +20,7 @@ from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.ebpf_run import drawn_sides, paired_sums, required_ebpf
 from perfsuite.measure.launch import READY_MARK, Observe, planned_engine
-from perfsuite.measure.plan import EbpfOverheadPlan, EngineDuplicationPlan, LlamaPlan, Plan, StepsPlan
-from perfsuite.measure.worker_limit import limit_text
+from perfsuite.measure.plan import EbpfOverheadPlan, EngineDuplicationPlan, LlamaPlan, Plan, StepsPlan, limit_text
 from perfsuite.measure.worker_lines import WaitingWorker
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_levels import TraceLevel

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.board.run_folder import RUN_FOLDER
-from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan
 from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line, to_line
 
 if TYPE_CHECKING:

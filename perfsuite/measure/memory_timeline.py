@@ -1,4 +1,4 @@
-"""Samples a worker's memory from its parent while it runs.
+"""Samples a worker's memory from its parent while it runs, as ``/proc/PID/status`` has it.
 
 Sampling takes time on a processor that the worker wants, so memory is measured in a process of its own and never in a
 replicate that is timed. What it holds of a GPU's memory the kernel's DRM drivers report for each open device in
@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -26,9 +27,39 @@ from perfsuite.expectation.memory.need import memory_need
 from perfsuite.measure.board.beside import MEMORY, Beside
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.resident import resident_sample
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
+
+_OWN_STATUS = Path("/proc/self/status")
+_KIB = 1024
+_SPLIT = ("RssAnon", "RssFile", "RssShmem")
+_HIGH_WATER = "VmHWM"
+#: All that is read of a status.
+FIELDS = (*_SPLIT, _HIGH_WATER)
+
+
+def resident_sample(status: Path = _OWN_STATUS) -> tuple[MemorySample, int] | None:
+    """Return what is resident now and the high-water mark in bytes, of this process unless told otherwise.
+
+    None where the process is gone, or the kernel tells no such fields, as of a zombie or before Linux 4.5.
+    """
+    at_ns = time.monotonic_ns()
+    try:
+        return sample_of_status(status.read_text(), at_ns)
+    except OSError:
+        return None
+
+
+def sample_of_status(text: str, at_ns: int) -> tuple[MemorySample, int] | None:
+    """Return what a status tells, as `resident_sample` does."""
+    lines = text.splitlines()
+    values = dict(line.split(":", 1) for line in lines if ":" in line)
+    if any(name not in values for name in FIELDS):
+        return None
+    anonymous, file, shared, mark = (int(values[name].split()[0]) * _KIB for name in FIELDS)
+    sample = MemorySample(at_ns=at_ns, anonymous_bytes=anonymous, file_bytes=file, shared_bytes=shared)
+    return sample, mark
+
 
 _PROC_ROOT = Path("/proc")
 _NVIDIA_SMI = "nvidia-smi"

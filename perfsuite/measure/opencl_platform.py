@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.extras import require
+from perfsuite.errors import MeasurementError, OpenClError, require
 from perfsuite.measure.kernel_runtime import runtime_problem
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from perfsuite.measure.board.protocol import Board, Hear
 from perfsuite.measure.competition import SATURATED_RATIO, SEEN_AFTER, lost_ratio
 from perfsuite.measure.contention import LEAST_OTHERS_PART, MOST_LOST_RATIO, Contention, is_one_sided
 from perfsuite.measure.llama_plan import with_drawn_layout
-from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan, task_of
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan, Plan, TurnsPlan, task_of
 
 #: What a worker has sent.
 Payload: TypeAlias = dict[str, Any]

@@ -16,8 +16,7 @@ from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.contention import is_one_sided
 from perfsuite.measure.launch import READY_MARK
-from perfsuite.measure.plan import TurnsPlan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S, limit_text
+from perfsuite.measure.plan import WORKER_LIMIT_S, TurnsPlan, limit_text
 from perfsuite.measure.worker_lines import WaitingWorker
 
 #: Which of two takes each turn of a block of four, when the first one leads.

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.session import PerfSession
 from perfsuite.measure.counted_call import counted_call
 from perfsuite.plugin.margins import marker_margin
+from perfsuite.records.case import Expectation
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.report.exports.junit import case_properties, run_properties
 

@@ -9,10 +9,9 @@ from typing import TypeVar
 
 import pytest
 
-from perfsuite.errors import ShapeError
+from perfsuite.errors import ShapeError, lack_of
 from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds
 from perfsuite.experiments.shapes.request import HuntRequest
-from perfsuite.extras import lack_of
 from perfsuite.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS
 from perfsuite.plugin.durations import asked_names
 from perfsuite.plugin.registration import given_options, usable_name, value_of

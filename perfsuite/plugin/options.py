@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile, own_folders
-from perfsuite.errors import HistoryError, PerfsuiteError
+from perfsuite.errors import HistoryError, PerfsuiteError, lack_of, require
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
-from perfsuite.extras import lack_of, require
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import pytest
 
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.plugin.fixtures import SESSION_KEY
+from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY
 from perfsuite.plugin.parameters import CASE_KINDS
-from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.visible import terminal_text
 
@@ -70,7 +71,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     perf = config.stash.get(SESSION_KEY, None)
     if perf is None or perf.config.is_planned or not perf.has_results:
         return
-    from perfsuite.report.terminal import summary_text  # brings rich, which only a finished run needs
+    from perfsuite.report.summary_table import summary_text  # brings rich, which only a finished run needs
 
     judgements = tuple(perf.judgements.values())
     if not terminalreporter.config.get_verbosity() < 0:
@@ -115,3 +116,33 @@ def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, 
     )
     complaints = () if written is None else written.complaints
     return (*lines, *(f"  {terminal_text(complaint)}" for complaint in complaints))
+
+
+#: How an outcome shows: category in the summary, letter, word.
+_STATUS = {
+    Outcome.IMPROVED: ("passed", "I", "IMPROVED"),
+    Outcome.NEW: ("new", "N", "NEW"),
+    Outcome.INVALID: ("invalid", "V", "INVALID"),
+    Outcome.INCOMPARABLE: ("incomparable", "C", "INCOMPARABLE"),
+    Outcome.SUSPECT: ("suspect", "S", "SUSPECT"),
+    Outcome.INCONCLUSIVE: ("inconclusive", "U", "INCONCLUSIVE"),
+}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Mark each report with the outcome of its case, so that it shows as such."""
+    report = yield
+    judgement = item.stash.get(JUDGEMENT_KEY, None)
+    if judgement is not None and report.when == "call":
+        report.perf_outcome = judgement.outcome  # type: ignore[attr-defined]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Show what is new, invalid, incomparable, suspect or undecided under a category and a letter of its own."""
+    outcome = getattr(report, "perf_outcome", None)
+    if outcome is None or report.failed:
+        return None
+    return _STATUS.get(outcome)

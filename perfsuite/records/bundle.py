@@ -11,8 +11,7 @@ from pathlib import Path
 
 from perfsuite.errors import DeviceError
 from perfsuite.records.codec import Name, Size, from_plain, parse_json, to_plain
-from perfsuite.records.file_digest import file_digest
-from perfsuite.records.whole_file import write_json
+from perfsuite.records.whole_file import file_digest, write_json
 
 MANIFEST_NAME = "manifest.json"
 

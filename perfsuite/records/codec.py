@@ -354,3 +354,8 @@ def _words(kind: Any) -> str:
         return _WORDS[kind]
     origin = get_origin(kind) or kind
     return "an object" if _hints(kind) or (isinstance(origin, type) and issubclass(origin, Mapping)) else "a list"
+
+
+def plain_fields(record: object, *names: str) -> dict[str, Any]:
+    """Return the named attributes of a record; those that are records themselves are for the caller."""
+    return {name: getattr(record, name) for name in names}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from perfsuite.errors import HistoryError
-from perfsuite.extras import require
+from perfsuite.errors import HistoryError, require
 
 #: What begins the address of something that is no folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

@@ -1,8 +1,9 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and the digest by which one is known."""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -211,3 +212,15 @@ def write_json(path: Path, plain: Mapping[str, Any], error_type: type[PerfsuiteE
     Raises PerfsuiteError: of `error_type`, naming the path and why it cannot be written; what was there before stays.
     """
     write_whole(path, lambda out: out.write(json_text(plain)), error_type)
+
+
+_CHUNK_BYTES = 1 << 20
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal; raises the OSError of one that cannot be read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -7,14 +7,29 @@ into its own file, and the first one is removed. The next change of the folder c
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import read_json, to_plain
-from perfsuite.records.plain_names import plain_name
 from perfsuite.records.whole_file import remove_whole, write_json, write_whole_bytes
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+_RULE = "letters, digits, '.', '_' and '-', not beginning with '.' or '-'"
+_MAX_CHARACTERS = 60
+
+
+def plain_name(name: str, what: str, error_type: type[PerfsuiteError]) -> str:
+    """Return a name that is one part of a path and leads nowhere else; a message begins with `what` is called so.
+
+    Raises PerfsuiteError: of `error_type`: it is another, such as ``../x``.
+    """
+    if _NAME.fullmatch(name):
+        return name
+    raise error_type(f"{what} is {repr(name)[:_MAX_CHARACTERS]}, expected a plain name: {_RULE}")
+
 
 #: The file of what is not complete.
 JOURNAL_NAME = ".unfinished"

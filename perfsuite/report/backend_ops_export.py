@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import operator_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
+from perfsuite.records.fingerprint import BESIDE
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.alone_run import read_alone_run
+from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
+
+
+def read_alone_run(path: Path) -> RunFile:
+    """Read a ``run.json``; raises PerfsuiteError where it was slowed down on purpose, or ran more than a model."""
+    run = read_run_file(path)
+    if run.is_injected:
+        raise PerfsuiteError(f"{path}: was slowed down on purpose (--perf-inject); name a run without")
+    fingerprint = run.fingerprints.get("llama", {})
+    for field in BESIDE:
+        if field in fingerprint:
+            raise PerfsuiteError(f"{path}: ran with {field} {fingerprint[field]}, which no tool of llama.cpp's says")
+    return run
+
 
 _TABLE = "test_backend_ops"
 #: Names and types of the columns. *Source*: llama.cpp, tests/test-backend-ops.cpp, test_result.
@@ -27,7 +41,8 @@ _COLUMNS = {
     **dict.fromkeys(("memory_kb", "n_runs"), "INTEGER"),
     **dict.fromkeys(("device_description", "backend_reg_name"), "TEXT"),
 }
-_UNMEASURED = (Outcome.INVALID.value, Outcome.IMPOSSIBLE.value)
+#: What was not measured properly.
+UNMEASURED = (Outcome.INVALID, Outcome.IMPOSSIBLE)
 _COMMIT = re.compile(r"\bggml \S+ (?P<commit>[0-9a-f]{7,40})\b|\bbuild (?P<build>[0-9a-f]{7,40})\b")
 _NS_PER_US, _BYTES_PER_KB, _BYTES_PER_GB = 1e3, 1024, 1e9
 
@@ -43,10 +58,10 @@ def backend_ops_sql(
     Raises PerfsuiteError where the file is no run that measured operators of llama.cpp's CPU backend, or its weights
     are not known.
     """
-    plain = read_alone_run(run_path)
+    run = read_alone_run(run_path)
     try:
-        workload = _workload(plain, weights, cache_dir)
-        rows = list(_rows(plain, workload, build_commit))
+        workload = _workload(run, weights, cache_dir)
+        rows = list(_rows(run, workload, build_commit))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PerfsuiteError(f"{run_path}: cannot be used ({type(error).__name__}: {error}); run again") from error
     if not rows:
@@ -58,10 +73,10 @@ def backend_ops_sql(
     return f"CREATE TABLE IF NOT EXISTS {_TABLE} (\n{declared}\n);\n\n{inserted}"
 
 
-def _workload(plain: Mapping[str, Any], weights: str | None, cache_dir: Path) -> LlamaWorkload:
-    name, _, scenario = str(plain["workload"]).rpartition("/")
-    fingerprint = plain["fingerprint"]["llama"]
-    type_k, _, type_v = str(fingerprint["kv_types"]).partition("/")
+def _workload(run: RunFile, weights: str | None, cache_dir: Path) -> LlamaWorkload:
+    name, _, scenario = run.workload.rpartition("/")
+    fingerprint = run.fingerprints["llama"]
+    type_k, _, type_v = fingerprint["kv_types"].partition("/")
     return llama_workload(
         resolve(weights or name, cache_dir=cache_dir),
         find_scenario(scenario),
@@ -71,23 +86,23 @@ def _workload(plain: Mapping[str, Any], weights: str | None, cache_dir: Path) ->
     )
 
 
-def _rows(plain: Mapping[str, Any], workload: LlamaWorkload, build_commit: str | None) -> Iterator[dict[str, Any]]:
-    measured = {case["id"]: case for case in plain["cases"] if case["outcome"] not in _UNMEASURED}
+def _rows(run: RunFile, workload: LlamaWorkload, build_commit: str | None) -> Iterator[dict[str, Any]]:
+    measured = {each.case_id: each for each in run.judgements if each.outcome not in UNMEASURED}
     graphs = {phase: workload.graph(phase) for phase in workload.graph_phases()}
     numbers = {phase: Counter(operator.role for operator in graph) for phase, graph in graphs.items()}
     ops = {(phase, each.role): each.op for phase, graph in graphs.items() for each in graph}
-    described = _COMMIT.search(str(plain.get("subject", {}).get("llama", "")))
+    described = _COMMIT.search(run.subjects.get("llama", ""))
     commit = build_commit or (described and (described["commit"] or described["build"])) or "unknown"
     for case in operator_cases(workload):
         found = measured.get(case.case_id)
-        if found is None or not found["measured_ns"] or case.phase is None or (case.phase, case.role) not in ops:
+        if found is None or not found.measured_ns or case.phase is None or (case.phase, case.role) not in ops:
             continue
         n_operators = numbers[case.phase][str(case.role)]
-        time_ns = found["measured_ns"] / n_operators
+        time_ns = found.measured_ns / n_operators
         flops = sum(part.cost.flops for part in case.costs) / n_operators
         n_bytes = sum(part.cost.moved_bytes for part in case.costs) / n_operators
         yield {
-            "test_time": str(plain["started_at"])[:19] + "Z",
+            "test_time": run.started_at[:19] + "Z",
             "build_commit": commit,
             "backend_name": "CPU",
             "op_name": ops[case.phase, str(case.role)],
@@ -100,8 +115,8 @@ def _rows(plain: Mapping[str, Any], workload: LlamaWorkload, build_commit: str |
             "flops": flops / time_ns * NS_PER_S,
             "bandwidth_gb_s": n_bytes / time_ns * NS_PER_S / _BYTES_PER_GB,
             "memory_kb": round(n_bytes / _BYTES_PER_KB),
-            "n_runs": len(found["samples_ns"]) * n_operators,
-            "device_description": str(plain["fingerprint"]["llama"].get("soc", "unknown")),
+            "n_runs": len(found.samples_ns) * n_operators,
+            "device_description": run.fingerprints["llama"].get("soc", "unknown"),
             "backend_reg_name": "CPU",
         }
 

@@ -6,21 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import N_UBATCH
 from perfsuite.expectation.roofline.bench_work import stored_bytes, stored_values
 from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
-from perfsuite.records.moments import moment_of
-from perfsuite.records.outcome import Outcome
-from perfsuite.records.plain_names import plain_name
-from perfsuite.report.alone_run import read_alone_run
+from perfsuite.records.run_file import RunFile
+from perfsuite.records.run_json import moment_of
+from perfsuite.records.whole_set import plain_name
+from perfsuite.report.backend_ops_export import UNMEASURED, read_alone_run
 from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import Weights, resolve
-
-_UNMEASURED = (Outcome.INVALID.value, Outcome.IMPOSSIBLE.value)
 
 _PHASES = (Phase.EMBEDDING, *PROMPT_PHASES, Phase.DECODE)
 
@@ -49,37 +46,25 @@ def read_measured_phases(path: Path) -> MeasuredPhases:
     Raises PerfsuiteError where the file cannot be read, is no ``run.json`` of this schema, did not measure llama.cpp,
     was slowed down on purpose, or ran more than a model alone.
     """
-    plain = read_alone_run(path)
-    if "llama" not in plain.get("fingerprint", {}):
+    run = read_alone_run(path)
+    if "llama" not in run.fingerprints:
         raise PerfsuiteError(f"{path}: did not measure llama.cpp; run a phase first")
-    try:
-        return _measured(path, plain)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PerfsuiteError(f"{path}: cannot be used ({type(error).__name__}: {error}); run again") from error
-
-
-def _measured(path: Path, plain: Mapping[str, Any]) -> MeasuredPhases:
-    workload = str(plain["workload"])
-    name, _, scenario = workload.rpartition("/")
-    samples = {phase: _samples_ns(plain, f"phase/{workload}/{phase.value}") for phase in _PHASES}
+    name, _, scenario = run.workload.rpartition("/")
+    samples = {phase: _samples_ns(run, f"phase/{run.workload}/{phase.value}") for phase in _PHASES}
     return MeasuredPhases(
         path=path,
         weights=plain_name(name, f"{path}: workload's model", PerfsuiteError),
         scenario=find_scenario(scenario),
-        started_at=str(plain["started_at"]),
-        engine=str(plain.get("subject", {}).get("llama", "")),
-        fingerprint={str(key): str(value) for key, value in plain["fingerprint"]["llama"].items()},
+        started_at=run.started_at,
+        engine=run.subjects.get("llama", ""),
+        fingerprint=run.fingerprints["llama"],
         samples_ns={phase: found for phase, found in samples.items() if found},
     )
 
 
-def _samples_ns(plain: Mapping[str, Any], case_id: str) -> tuple[int, ...]:
-    return tuple(
-        int(sample_ns)
-        for case in plain["cases"]
-        if case["id"] == case_id and case["outcome"] not in _UNMEASURED
-        for sample_ns in case["samples_ns"]
-    )
+def _samples_ns(run: RunFile, case_id: str) -> tuple[int, ...]:
+    found = (each for each in run.judgements if each.case_id == case_id and each.outcome not in UNMEASURED)
+    return next((each.samples_ns for each in found), ())
 
 
 #: What llama-bench sets and a worker leaves as it is: llama-bench's own defaults, under its names.

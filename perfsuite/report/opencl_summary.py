@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.opencl_commands import Commands, CommandType, OpenClTrace, TracedDevice
-from perfsuite.report.plain_fields import plain_fields
 from perfsuite.trace.opencl.device_clock import AlignedTrace, DeviceClock, align
 from perfsuite.trace.opencl.device_idle import DeviceActivity, IdleGap, IdleWindow, Window, device_activity
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread, kernel_statistics

@@ -11,8 +11,8 @@ from perfsuite.option_table import own_name
 from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.counts import METRICS
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import RunOrigin
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import is_visible
 
 #: Kinds whose tests carry the case id as their parameter, which ``-k`` finds.

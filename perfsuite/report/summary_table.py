@@ -12,7 +12,7 @@ from rich.text import Text
 
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.report.page.words import kind_place, kind_title
-from perfsuite.report.run_file import tokens_per_s
+from perfsuite.report.run_writer import tokens_per_s
 from perfsuite.report.verdict_words import change_notes, outcome_words
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_ns, format_tokens_per_s

@@ -9,12 +9,9 @@ from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, 
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.report.next_steps import EndedRun, next_steps
-from perfsuite.report.summary_table import summary_text
 from perfsuite.report.verdict_words import counts_words, resolution_line, verdict_sentence
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count, format_signed_ns
-
-__all__ = ["MAX_LINES", "failure_lines", "next_step", "shift_line", "summary_text"]
 
 #: More lines than this are not read.
 MAX_LINES = 15

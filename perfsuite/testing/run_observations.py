@@ -16,7 +16,7 @@ from perfsuite.records.observation import (
     RoleNode,
     TokenLatency,
 )
-from perfsuite.report.run_file import RunFile
+from perfsuite.records.run_file import RunFile
 from perfsuite.testing.run_cases import PHASES_NS, ROLES, PlannedRole, operator_id, phase_id
 
 _N_LAYERS, _N_PROMPT, _N_GEN, _N_REPLICATES = 30, 64, 24, 10

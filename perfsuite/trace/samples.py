@@ -9,6 +9,7 @@ from statistics import median
 
 import numpy as np
 
+from perfsuite.records.case import REST_ROLE, Case
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EMBEDDING_ROLE, GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase, Span
 from perfsuite.trace.operators import timed_operators
@@ -41,6 +42,15 @@ class ReplicateSamples:
     #: By phase, then by role; without the rest.
     operator_ns: Mapping[Phase, Mapping[str, int]]
     rest_ns: Mapping[Phase, int]
+
+    def of_case(self, case: Case) -> int | None:
+        """Return the sample of a phase or operator case, ns; None where the process did not record it."""
+        assert case.phase is not None
+        if case.kind == "phase":
+            return self.phase_ns.get(case.phase)
+        if case.role == REST_ROLE:
+            return self.rest_ns.get(case.phase)
+        return self.operator_ns.get(case.phase, {}).get(case.role or "")
 
 
 #: Reduces the values of one process to one.

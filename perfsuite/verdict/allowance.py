@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from perfsuite.expectation.cases import Case
+from perfsuite.records.case import Case
 from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.verdict.significance import CONFIDENCE, MIN_SESSIONS, Change, t_quantile
 

@@ -18,13 +18,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields, without_engine
 from perfsuite.errors import BaselineError
 from perfsuite.records.codec import Number, Size, from_plain, parsed_json, plain_json, to_plain
 from perfsuite.records.events import KeptOutputs
-from perfsuite.records.plain_names import plain_name
+from perfsuite.records.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields, without_engine
 from perfsuite.records.whole_file import json_text, make_folder
-from perfsuite.records.whole_set import complete, pending_text, write_together
+from perfsuite.records.whole_set import complete, pending_text, plain_name, write_together
 from perfsuite.verdict.entry import Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 #: Raised whenever the file's fields change their meaning.

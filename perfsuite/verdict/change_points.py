@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import median
 
-from perfsuite.device.fingerprint import differences
+from perfsuite.records.fingerprint import differences
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.trend_point import Night, TrendPoint
 from perfsuite.units import format_change, format_count, format_ns

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.case import Expectation
 from perfsuite.records.outcome import CaseSamples, Finding, Judgement, Outcome, foremost
 from perfsuite.units import format_change, format_limit, format_ns, format_ratio
 from perfsuite.verdict.allowance import Allowance, Comparison, resolution_ratio

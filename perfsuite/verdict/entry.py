@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from perfsuite.device.fingerprint import ENGINE, Fingerprint, without_engine
 from perfsuite.records.codec import Number, Size
 from perfsuite.records.events import KeptOutputs
+from perfsuite.records.fingerprint import ENGINE, Fingerprint, without_engine
 
 #: How many sessions are kept of a case; the oldest go first.
 MAX_SESSIONS = 20

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from statistics import median
 
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.case import Case, Expectation
 from perfsuite.records.outcome import Finding, Judgement, Outcome, foremost
 from perfsuite.units import format_change, format_count, format_limit, format_ns
 from perfsuite.verdict.compare import change_fields, physics

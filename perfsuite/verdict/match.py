@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from perfsuite.device.fingerprint import ENGINE, Fingerprint
+from perfsuite.records.fingerprint import ENGINE, Fingerprint
 from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile
 from perfsuite.verdict.compare import BaselineMatch

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from perfsuite.device.fingerprint import ENGINE, Fingerprint
 from perfsuite.errors import BaselineError
 from perfsuite.records.case_groups import group_of
-from perfsuite.records.codec import rebuilt
-from perfsuite.records.events import KeptOutputs
-from perfsuite.records.outcome import Outcome
-from perfsuite.records.plain_names import plain_name
-from perfsuite.records.run_json import read_plain_run
-from perfsuite.records.run_origin import BoardName
+from perfsuite.records.fingerprint import ENGINE, Fingerprint
+from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile, read_run_file
+from perfsuite.records.whole_set import plain_name
 from perfsuite.verdict.entry import StoredSession
 
 #: What was not measured properly is no reference.
@@ -57,11 +53,23 @@ def read_run(path: Path) -> RecordedRun:
 
     Raises BaselineError: the file is missing, is not a ``run.json`` of this schema, or lacks a field.
     """
-    plain = read_plain_run(path, BaselineError)
-    try:
-        return _run(path, plain)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BaselineError(f"{path}: cannot be used ({type(error).__name__}: {error}); run again") from error
+    run = read_run_file(path, BaselineError)
+    rejected = {each.case_id: each.outcome.value for each in run.judgements if not _may_be_reference(each)}
+    samples: dict[str, dict[str, tuple[int, ...]]] = {}
+    for each in run.judgements:
+        if each.case_id not in rejected and each.samples_ns:
+            samples.setdefault(group_of(each.kind, run.fingerprints), {})[each.case_id] = each.samples_ns
+    return RecordedRun(
+        path=path,
+        device=plain_name(run.device, f"{path}: device", BaselineError),
+        recorded_at=run.started_at,
+        is_injected=run.is_injected,
+        is_interrupted=run.is_interrupted,
+        against=run.against,
+        board=run.origin.kept_by,
+        groups=tuple(_recorded(path, name, cases, run) for name, cases in samples.items()),
+        rejected=rejected,
+    )
 
 
 def require_reference(run: RecordedRun) -> None:
@@ -79,51 +87,27 @@ def require_reference(run: RecordedRun) -> None:
         raise BaselineError(f"{run.path}: holds no valid case{rejected}; run again")
 
 
-def _run(path: Path, plain: Mapping[str, Any]) -> RecordedRun:
-    rejected = {
-        each["id"]: each["outcome"]
-        for each in plain["cases"]
-        if Outcome(each["outcome"]) in REJECTED or 0 in each["samples_ns"]
-    }
-    samples: dict[str, dict[str, tuple[int, ...]]] = {}
-    for each in plain["cases"]:
-        if each["id"] not in rejected and each["samples_ns"]:
-            of_group = samples.setdefault(group_of(each["kind"], plain["fingerprint"]), {})
-            of_group[each["id"]] = tuple(int(ns) for ns in each["samples_ns"])
-    return RecordedRun(
-        path=path,
-        device=plain_name(str(plain["device"]), f"{path}: device", BaselineError),
-        recorded_at=str(plain["started_at"]),
-        is_injected=bool(plain.get("injected", False)),
-        is_interrupted=bool(plain.get("interrupted", False)),
-        against=plain.get("against"),
-        board=BoardName(**plain["board"]).kept_by if plain.get("board") else None,
-        groups=tuple(_recorded(path, name, cases, plain) for name, cases in samples.items()),
-        rejected=rejected,
-    )
+def _may_be_reference(judgement: Judgement) -> bool:
+    """Whether a case was measured properly, in times that can be compared with."""
+    return judgement.outcome not in REJECTED and 0 not in judgement.samples_ns
 
 
-def _recorded(
-    path: Path, group: str, samples_ns: Mapping[str, tuple[int, ...]], plain: Mapping[str, Any]
-) -> RecordedGroup:
-    sentinels = plain.get("sentinels_ns", {}).get(group, {})
-    fingerprint = {str(key): str(value) for key, value in plain["fingerprint"][group].items()}
-    kept = plain.get("outputs", {}).get(group)
-    model = str(plain["workload"]).rpartition("/")[0]
-    engine_id = plain.get("engines", {}).get(group)
+def _recorded(path: Path, group: str, samples_ns: Mapping[str, tuple[int, ...]], run: RunFile) -> RecordedGroup:
+    fingerprint, engine_id = run.fingerprints[group], run.engines.get(group)
     if engine_id is not None:
-        engine_id = plain_name(str(engine_id), f"{path}: engine of {group}", BaselineError)
+        engine_id = plain_name(engine_id, f"{path}: engine of {group}", BaselineError)
+    model = run.workload.rpartition("/")[0]
     return RecordedGroup(
         name=plain_name(model, f"{path}: workload's model", BaselineError) if group == "llama" else group,
         fingerprint=fingerprint,
         session=StoredSession(
-            recorded_at=str(plain["started_at"]),
-            suite_version=str(plain["suite_version"]),
+            recorded_at=run.started_at,
+            suite_version=run.suite_version,
             samples_ns=dict(sorted(samples_ns.items())),
-            sentinels_ns={str(name): tuple(int(ns) for ns in times if ns) for name, times in sentinels.items()},
-            covariates=dict(plain.get("covariates", {}).get(group, {})),
+            sentinels_ns={name: tuple(filter(None, times)) for name, times in run.sentinels_ns.get(group, {}).items()},
+            covariates=dict(run.covariates.get(group, {})),
             engine_id=engine_id,
             engine_version=fingerprint.get(ENGINE),
-            outputs=None if kept is None else rebuilt(kept, KeptOutputs),
+            outputs=run.outputs.get(group),
         ),
     )

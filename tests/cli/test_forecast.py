@@ -15,13 +15,13 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.machine import default_threads
 from perfsuite.device.profile import Profile
-from perfsuite.device.threads import default_threads
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import best_ceilings
 from perfsuite.measure.environment import environment_engine
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 from tests.command_streams import Refused, Streams
 
 from ..synthetic_calibration import calibration

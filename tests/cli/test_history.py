@@ -16,7 +16,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName
 from perfsuite.report.history import append_run
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 from tests.command_streams import Refused, Streams
 from tests.s3_server import make_bucket, running_s3

@@ -12,7 +12,7 @@ from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, Ending
 from perfsuite.nightly.plan import Cell, NightPlan
 from perfsuite.report.exports.junit import junit_text
 from perfsuite.report.exports.markdown import LIMIT_BYTES
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_run
 
 PASSED = CellEnd(ending=Ending.MEASURED, exit_code=0, seconds=60, n_cases={"pass": 200})

@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.records.observation import write_observation
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 
 Refused = Callable[[list[str]], str]

@@ -17,8 +17,8 @@ from perfsuite.cli import main
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.end_requests import END_REQUESTS
 from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
+from perfsuite.device.machine import default_threads
 from perfsuite.device.profile import Profile, find_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.environment import RUN_ID_NAME

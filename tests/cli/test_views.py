@@ -16,10 +16,10 @@ from rich.table import Table
 
 from perfsuite import __version__
 from perfsuite.cli import answer, main
-from perfsuite.experiments.roofline.stored_run import write_roofline
+from perfsuite.expectation.roofline.roofline_run import write_roofline
 from perfsuite.records.trace_file import write_trace
 from perfsuite.report.history import append_run
-from perfsuite.report.run_file import write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.engine_traces import engine_trace, small_trace
 from perfsuite.testing.run_files import synthetic_run
 from perfsuite.trace.recording import TRACE_NAME

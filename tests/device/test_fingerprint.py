@@ -10,16 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.device.fingerprint import (
-    asked_fields,
-    clock_conditions,
-    differences,
-    governor,
-    host_fingerprint,
-    machine_fields,
-    without_engine,
-)
-from perfsuite.device.threads import default_threads, usable_threads
+from perfsuite.device.fingerprint import clock_conditions, governor, host_fingerprint
+from perfsuite.device.machine import default_threads, usable_threads
+from perfsuite.records.fingerprint import asked_fields, differences, machine_fields, without_engine
 from tests.sys_trees import SMALL_CORES_OFF, UNREADABLE, plant, put
 
 

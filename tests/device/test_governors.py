@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.governors import governor_set, settable_governors
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.stabilised import stabilised
 from perfsuite.errors import DeviceError
@@ -21,7 +21,7 @@ from tests.sys_trees import UNREADABLE, put
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.governors import governor_set
 from perfsuite.device.stability.stabilised import stabilised
 folder, root = map(Path, sys.argv[1:])

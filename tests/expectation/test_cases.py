@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import (
-    REST_ROLE,
-    Case,
     engine_kernel_cases,
     kernel_cases,
     operator_cases,
@@ -21,8 +19,9 @@ from perfsuite.expectation.cases import (
 )
 from perfsuite.expectation.graph import total_cost
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
-from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.records.case import REST_ROLE, Case
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.catalog import names
 from perfsuite.workload.scenario import find_scenario

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.decode_linearity import (
     attended_positions,
     growth_expectation,
@@ -15,6 +14,7 @@ from perfsuite.expectation.decode_linearity import (
     linearity_expectation,
 )
 from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 
 from ..catalogue_workloads import catalogue_workload
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.cases import CaseCost
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
-from perfsuite.expectation.forecast import Expectation, expect, expected_part_ns, floor_time_ns, with_forecast
-from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.forecast import expect, expected_part_ns, floor_time_ns, with_forecast
 from perfsuite.expectation.timing.engine_times import TimeForecast
+from perfsuite.records.case import CaseCost, Expectation
+from perfsuite.records.ceilings import Bandwidth, Ceilings
+from perfsuite.records.op_cost import OpCost
 
 
 def level(working_set_bytes: int, rate: float, copy: float | None = None) -> Bandwidth:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.ggml_cost import TensorShape, cost_of, experts_read, row_bytes
 from perfsuite.expectation.graphs.operator import shape as tensor
-from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost
 from perfsuite.expectation.timing.features import lone_operator
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.records.op_cost import COST_FIELDS, NO_COST, OpCost
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 _COUNT = st.integers(0, 1 << 40)

@@ -12,8 +12,9 @@ import pytest
 
 from perfsuite.device.stability import sampler
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import REST_ROLE, operator_cases
+from perfsuite.expectation.cases import operator_cases
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.records.observation import read_observation
 from perfsuite.records.opencl_commands import OpenClTrace

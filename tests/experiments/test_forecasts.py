@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.machine import default_threads
 from perfsuite.device.profile import find_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.calibration import Calibration

@@ -13,7 +13,7 @@ import pytest
 from perfsuite.device.stability import sampler
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.observation import read_observation
-from perfsuite.report.run_file import RunFile
+from perfsuite.records.run_file import RunFile
 from tests.fake_device import FakeDevice, HostRuns
 from tests.sys_trees import plant
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.pairs import (
     Pair,
     lone_cases,
@@ -20,6 +19,7 @@ from perfsuite.experiments.pairs import (
 )
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import TurnsPlan
+from perfsuite.records.case import Case
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples
 from perfsuite.verdict.pairs import LOOKS

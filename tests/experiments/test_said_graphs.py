@@ -11,19 +11,20 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.cases import REST_ROLE, operator_cases, phase_cases
+from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.expectation.engine_graphs import EngineGraphs
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.timing.engine_times import EngineTimes, case_forecasts
 from perfsuite.expectation.workload_request import WorkloadRequest
+from perfsuite.experiments.engine_graph import graph_differences
 from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_files
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
-from perfsuite.verdict.graph_agreement import graph_differences
 from perfsuite.workload.catalog import find, listed, names, tiny_names
 from perfsuite.workload.projector import find_projector
 from perfsuite.workload.scenario import find_scenario

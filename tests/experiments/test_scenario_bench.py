@@ -11,7 +11,7 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.cases import REST_ROLE, operator_cases
+from perfsuite.expectation.cases import operator_cases
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.expectation.roofline.sweeps import SweepPoint
@@ -19,6 +19,7 @@ from perfsuite.experiments.scenario_bench import MIN_PROCESSES, N_PROCESSES, Ben
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.scenario import find_scenario

@@ -21,13 +21,12 @@ from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.needs import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept as read_governors
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.published import read_published
+from perfsuite.expectation.roofline.roofline_run import read_roofline, write_roofline
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.experiments.certificate.certificate import append_trial, certificate, read_trials
 from perfsuite.experiments.fidelity.command_published import published_fidelity
 from perfsuite.experiments.learnt_mapping import _stored as stored_mapping
-from perfsuite.experiments.roofline.stored_run import read_roofline, write_roofline
 from perfsuite.experiments.said_graphs import _read as kept_graphs
 from perfsuite.experiments.shapes.kept_files import read_examples, read_kept, write_examples
 from perfsuite.experiments.shapes.policy_record import read_policy, write_policy
@@ -47,6 +46,7 @@ from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.benchmark_files import read_benchmark
 from perfsuite.records.bundle import BundledFile, content_digest, read_manifest, write_manifest
 from perfsuite.records.call_trace import CallTrace
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import pack, plain_json, unpack
 from perfsuite.records.counts import read_counts, read_own_counts, read_rows, write_counts
 from perfsuite.records.duplication import KernelDuplication
@@ -58,6 +58,7 @@ from perfsuite.records.llama_bench_file import read_llama_bench, write_llama_ben
 from perfsuite.records.memory_timeline import MemoryTimeline
 from perfsuite.records.observation import read_observation, write_observation
 from perfsuite.records.opencl_log_file import read_opencl_log
+from perfsuite.records.run_file import read_run_file
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.records.trace_writer import HEAD, MAGIC, BlockKind, block_head
@@ -65,7 +66,7 @@ from perfsuite.records.whole_file import write_json
 from perfsuite.report.history.append import append_run, run_rows
 from perfsuite.report.history.reader import open_history
 from perfsuite.report.llama_bench_export import read_measured_phases
-from perfsuite.report.run_file import read_run_file, write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.trace.recording import read_recording
 from perfsuite.verdict.baseline import read_baselines, write_baselines
 from perfsuite.verdict.recorded_run import read_run

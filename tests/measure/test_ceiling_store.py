@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.ceiling_store import best_ceilings, best_of_board, measured_ceilings, stored_ceilings
 from perfsuite.measure.plan import Plan
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 
 from ..synthetic_calibration_run import answer
 

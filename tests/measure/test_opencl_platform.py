@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.fingerprint import asked_fields, differences, machine_fields
 from perfsuite.errors import OpenClError
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
+from perfsuite.records.fingerprint import asked_fields, differences, machine_fields
 
 from ..synthetic_opencl_backend import opencl_backend, opencl_device
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.measure.launch import run_worker
@@ -31,6 +30,7 @@ from perfsuite.measure.probes import (
     measure_sentinels,
     thread_counts,
 )
+from perfsuite.records.ceilings import Ceilings
 
 KIB, MIB = 1024, 1024 * 1024
 

@@ -18,7 +18,7 @@ from perfsuite.errors import MeasurementError, SaturatedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.competition import SEEN_AFTER
 from perfsuite.measure.contention import Contention
-from perfsuite.measure.plan import Plan, ProbePlan, TurnsPlan
+from perfsuite.measure.plan import WORKER_LIMIT_S, Plan, ProbePlan, TurnsPlan
 from perfsuite.measure.schedule import (
     N_TRIES,
     N_TURNS,
@@ -35,7 +35,6 @@ from perfsuite.measure.schedule import (
     tried,
     waiting_complaint,
 )
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
 PROBE = ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=1)

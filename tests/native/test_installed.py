@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from perfsuite import __version__
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.measure.launch import FAILURE_MARK, PLAN_NAME, RECORD_NAME
 from perfsuite.measure.native import PROBE_LIBRARY, native_dirs
 from perfsuite.measure.plan import SCHEMA, Plan, ProbePlan, dump_plan, load_record
 from perfsuite.records.bundle import WORKER
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import pack, unpack
 
 from .conftest import NATIVE, run

@@ -21,7 +21,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.environment import RUN_ID_NAME
 from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan
 from perfsuite.plugin.board_options import FARM_BOARD_KEY, on_farm_board
-from perfsuite.report.run_file import RunFile, read_run_file
+from perfsuite.records.run_file import RunFile, read_run_file
 from tests.fake_device import FakeDevice
 
 from ..conftest import STORED_MODEL

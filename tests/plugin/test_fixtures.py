@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from perfsuite.records.run_file import read_run_file
 from perfsuite.report.exports.junit import case_properties
-from perfsuite.report.run_file import read_run_file
 from tests.fake_device import FakeDevice
 
 

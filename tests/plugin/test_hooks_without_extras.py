@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from perfsuite.extras import EXTRA_OF
+from perfsuite.errors import EXTRA_OF
 from tests.fake_device import HostRuns
 
 #: What each run has besides.
@@ -16,7 +16,7 @@ USUAL = ("-o", "perf_session_spread=0.01")
 @pytest.fixture(autouse=True)
 def base_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody find the modules that extras bring."""
-    monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: None if name in EXTRA_OF else find_spec(name))
+    monkeypatch.setattr("perfsuite.errors.find_spec", lambda name: None if name in EXTRA_OF else find_spec(name))
 
 
 def test_kernels_and_history_are_left_out_and_said_so(runs: HostRuns) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite import extras
+from perfsuite import errors
 from perfsuite.errors import OpenClError
 from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.run_config import OutputRequest
@@ -126,9 +126,9 @@ def test_a_history_may_lie_on_s3(pytester: pytest.Pytester, fake_device: FakeDev
     """What speaks to it is not asked before there is a run to keep; that it is not installed is reported at once."""
     config = pytester.parseconfig("--device=host", MODEL, "--perf-history=s3://farm/night/")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extras, "find_spec", lambda name: name)
+        patch.setattr(errors, "find_spec", lambda name: name)
         assert resolve_config(config).outputs.history == HistoryBucket(address="s3://farm/night")
-        patch.setattr(extras, "find_spec", lambda _: None)
+        patch.setattr(errors, "find_spec", lambda _: None)
         with pytest.raises(pytest.UsageError, match=r"needs obstore, .*pip install 'perfsuite\[s3\]'"):
             resolve_config(config)
 

@@ -15,9 +15,8 @@ import pytest
 from perfsuite.device.end_requests import END_REQUESTS
 from perfsuite.measure.board.holding import NOTHING_HELD, Seen
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.plan import LlamaPlan, Plan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
-from perfsuite.report.run_file import read_run_file
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan, Plan
+from perfsuite.records.run_file import read_run_file
 from tests.fake_device import FakeDevice
 
 from ..conftest import STORED_MODEL

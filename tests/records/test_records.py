@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import IndependentRate
 from perfsuite.measure import plan as plans
@@ -34,6 +33,7 @@ from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.shapes.requests import ShapeAnswer, ShapeRequest
 from perfsuite.records.call_trace import CallTrace
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import pack, unpack
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.live import LiveRecord, from_line, to_line

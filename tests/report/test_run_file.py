@@ -13,8 +13,9 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.attribution import NO_ATTRIBUTION, UniformShift
 from perfsuite.records.events import KeptOutputs
 from perfsuite.records.observation import plain_observation
+from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.records.run_origin import NO_ORIGIN
-from perfsuite.report.run_file import RunFile, plain_run, read_run_file, tokens_per_s, write_run
+from perfsuite.report.run_writer import plain_run, tokens_per_s, write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
 from perfsuite.workload.prompts import prompts_scenario
 

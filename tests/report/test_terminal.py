@@ -8,8 +8,8 @@ import pytest
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import read_run_file, run_path
 from perfsuite.records.run_origin import RunOrigin
-from perfsuite.report.run_file import read_run_file, run_path
 from perfsuite.report.summary_table import MAX_ROWS, summary_text
 from perfsuite.report.terminal import MAX_LINES, failure_lines, next_step
 from perfsuite.testing.run_files import HOSTILE_NAMES

@@ -8,9 +8,9 @@ import pytest
 
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports.markdown import page
 from perfsuite.report.page.rows import columns_for
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.summary_table import summary_text
 from perfsuite.report.verdict_words import (
     Tone,

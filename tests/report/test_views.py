@@ -12,6 +12,7 @@ import pytest
 
 from perfsuite import __version__
 from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import BoardName
 from perfsuite.report.exports.csv import csv_text
 from perfsuite.report.exports.github_annotations import annotations_text
@@ -21,7 +22,6 @@ from perfsuite.report.exports.openmetrics import openmetrics_text
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.render import render_page
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.summary_table import summary_text
 from perfsuite.report.terminal import next_step
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run

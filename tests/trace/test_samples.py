@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.experiments.counted.counting_run import counts_of
 from perfsuite.records.counts import METRICS, ROW_DTYPE
 from perfsuite.records.engine_columns import RING_DTYPE
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.trace.counts import counts_of
 from perfsuite.trace.samples import faster_half_mean, midmean, misaligned_evaluations, replicate_samples, traced_phases
 
 

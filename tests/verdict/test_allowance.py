@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.case import Case, Expectation
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.verdict.allowance import (

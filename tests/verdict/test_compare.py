@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.case import Expectation
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.units import format_change

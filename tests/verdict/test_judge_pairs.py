@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.expectation.cases import Case
+from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_ns

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
-from perfsuite.expectation.cases import Case
+from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import LEAST_PAIRS, Outcome
 from perfsuite.verdict.judge_pairs import paired_reason

@@ -11,8 +11,9 @@ import pytest
 
 from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import BoardName, RunOrigin
-from perfsuite.report.run_file import RunFile, write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.verdict.recorded_run import read_run, require_reference
 
 DECODE = Judgement(

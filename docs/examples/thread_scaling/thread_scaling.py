@@ -11,7 +11,6 @@ from dataclasses import replace
 from statistics import median
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.engine_replicates import run_plan
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
@@ -19,6 +18,7 @@ from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.replicates import collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.schedule import waiting_complaint
+from perfsuite.records.case import Case
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.trace.samples import replicate_samples

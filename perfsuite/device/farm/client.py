@@ -35,8 +35,7 @@ from datetime import datetime, timezone
 
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.process_start import boot_id, is_there, pid_namespace, process_start
-from perfsuite.errors import LinkError, PerfsuiteError
-from perfsuite.extras import require
+from perfsuite.errors import LinkError, PerfsuiteError, require
 
 _TIME = "%Y%m%dT%H%M%SZ"
 _RUN = re.compile(r"(?P<user>.+)\+perfsuite-(?P<time>\d{8}T\d{6}Z)-(?P<pid>\d+)\.(?P<ticks>\d+)-(?P<here>\w+)-\w+")

@@ -1,6 +1,6 @@
 """Device profiles: what a device is called, how it is reached, how it must be, and how strictly it is judged."""
 
-from perfsuite.device.profile.finding import find_profile
+from perfsuite.device.profile.building import find_profile
 from perfsuite.device.profile.record import DEFAULT_MARGIN_RATIO, PEAK_KINDS, Profile, TheoreticalPeak
 from perfsuite.device.profile.search import own_folders, profile_names, unknown_device
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.profile.file import TODO
-from perfsuite.device.profile.layers import Layered
+from perfsuite.device.profile.layers import Layered, layered
 from perfsuite.device.profile.record import Profile
 from perfsuite.device.profile.values import Tables
 from perfsuite.device.reach import HOMES, Reach
@@ -90,3 +90,22 @@ def _path(text: str, layers: Layered, key: str) -> str:
     except RuntimeError:
         raise DeviceError(f"{file.where}: [reach] {key} = {text!r}: that home is unknown") from None
     return str(path if file.folder is None else file.folder.absolute() / path)
+
+
+def find_profile(name: str, *, folders: Sequence[Path] | None = None, asked: str = "--device=") -> Profile:
+    """Read the profile of a device.
+
+    Parameters
+    ----------
+    folders
+        Where your own profiles are looked for before those that ship; `own_folders` where it is left out.
+    asked
+        How it was asked for, before the name in a message.
+
+    Raises
+    ------
+    DeviceError
+        No profile has that name: it lists the known ones. Or one of its files is broken: it names the file, the key,
+        its value, and what is accepted.
+    """
+    return built(name, layered(name, asked, folders=folders))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import Meta
 
-from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.device.reach import Reach
 
 #: What a theoretical peak may be of: ``bandwidth`` of memory, or a type of number.

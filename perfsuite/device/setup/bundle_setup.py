@@ -28,7 +28,7 @@ from perfsuite.records.bundle import (
     BundleManifest,
     check_bundle,
 )
-from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import file_digest
 from perfsuite.units import format_bytes
 
 #: Longest for each script there: a card that is slow hashes 40 MB in seconds.

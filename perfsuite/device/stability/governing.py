@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.end_requests import signals_held_off
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.restore_file import Change, keep, restore
 from perfsuite.device.stability.small_files import entries, is_there, read_line, read_name, write_line
 from perfsuite.device.stability.throttling import find_policies

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.small_files import entries, is_there, read_line, read_number
 from perfsuite.device.stability.throttling import find_firmware
 

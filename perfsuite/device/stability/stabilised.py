@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.governing import governed
 from perfsuite.device.stability.power_sensors import check_battery
 from perfsuite.device.stability.restore_file import restore_leftovers

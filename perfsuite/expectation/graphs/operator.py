@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 Shape = tuple[int, int, int, int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.number_format import BF16, NumberFormat
+from perfsuite.records.op_cost import OpCost
 
 
 def kept_on_chip(cost: OpCost, *, read_bytes: int = 0, written_bytes: int = 0, n_dispatches: int = 0) -> OpCost:

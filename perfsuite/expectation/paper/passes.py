@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from itertools import chain
 from types import MappingProxyType
 
-from perfsuite.expectation.op_cost import NO_COST, OpCost, PassCost
 from perfsuite.expectation.operators.matmul import (
     DEQUANTIZE_FLOPS,
     bmm,
@@ -36,6 +35,7 @@ from perfsuite.expectation.paper.template import (
     Template,
     template_of,
 )
+from perfsuite.records.op_cost import NO_COST, OpCost, PassCost
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
 

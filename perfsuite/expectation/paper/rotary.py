@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.matmul import ROPE_FLOPS, kept_on_chip, rope
 from perfsuite.expectation.operators.number_format import BF16
 from perfsuite.expectation.paper.template import ROPE_POSITIONS, OperatorKey, Operators, Template
+from perfsuite.records.op_cost import OpCost
 
 #: Tables' worth that one evaluation over the whole table reads and writes unfused: x, its turned halves and the
 #: table in, x out. Fitted to Table 7, 0.25 GiB for 2 x 32 evaluations; fused it reads the table alone.

@@ -17,9 +17,9 @@ from enum import Enum
 from typing import TypeAlias
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.number_format import NumberFormat, find_format
 from perfsuite.expectation.operators.tiling import check_positive
+from perfsuite.records.op_cost import OpCost
 from perfsuite.workload.architecture import Architecture, LatentAttention
 from perfsuite.workload.families import FeedForward
 from perfsuite.workload.variant import Variant

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.requests.step_costs import CostArrays
+from perfsuite.records.op_cost import OpCost
 
 #: Operations a second in one TOPS.
 OPS_PER_TOPS = 1e12

@@ -2,18 +2,130 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.op_cost import PassCost
-from perfsuite.expectation.operators.tiling import check_positive
+import numpy as np
+
+from perfsuite.errors import PerfsuiteError, meant
+from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
+from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
+from perfsuite.expectation.operators.tiling import check_positive, padded
+from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
+from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK, template_of
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.engine_passes import EnginePasses
 from perfsuite.expectation.requests.engine_variant import engine_request
-from perfsuite.expectation.requests.paper_passes import PaperPasses
-from perfsuite.expectation.requests.step_costs import StepCosts
+from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
 from perfsuite.expectation.requests.subject import Optimisations, Subject
+from perfsuite.records.op_cost import COST_FIELDS, OpCost, PassCost
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.variant import Variant
+
+
+class PaperPasses:
+    """The passes of one architecture under one variant.
+
+    A batch of sequences reads the parameters, dequantises weights, computes adapters and issues operators once; all
+    the rest is theirs each.
+    """
+
+    def __init__(self, architecture: Architecture, optimisations: Optimisations) -> None:
+        self._architecture = architecture
+        self._variant = paper_variant(optimisations)
+        self._lora_rank = optimisations.inline_rank or DEFAULT_LORA_RANK
+        self._chunk = optimisations.chunk
+        self._n_sequences = optimisations.n_sequences
+        self._tile = optimisations.tile
+        self._weight_flops = _dequantization_flops(architecture, self._variant)
+
+    def prefill(self, n_prompt: int) -> PassCost:
+        """Cost a prompt, at once or in chunks."""
+        return self._prompt(padded(n_prompt, self._tile), 0, self._chunk)
+
+    def decode(self, n_past: int, n_steps: int, n_tokens: int = 1) -> StepCosts:
+        """Cost `n_steps` steps of `n_tokens`, the first of which sees `n_past` positions and its own.
+
+        A step is affine in what it sees, so two of them give all exactly.
+        """
+        n_seen = -(-(n_past + n_tokens + np.arange(n_steps, dtype=np.int64)) // self._tile)
+        first = int(n_seen[0]) * self._tile - n_tokens
+        near, far = (self._step(first + more, n_tokens) for more in (0, self._tile))
+        return StepCosts(
+            by_operator={
+                name: _line(cost, far.by_operator[name], n_seen - n_seen[0]) for name, cost in near.by_operator.items()
+            }
+        )
+
+    def _step(self, n_past: int, n_tokens: int) -> PassCost:
+        if n_tokens > 1:
+            return self._prompt(n_tokens, n_past, None)
+        cost = decode_pass(self._architecture, self._variant, n_past, lora_rank=self._lora_rank)
+        return self._of_sequences(cost, 1)
+
+    def _prompt(self, n_tokens: int, n_past: int, chunk: int | None) -> PassCost:
+        cost = prefill_pass(
+            self._architecture, self._variant, n_tokens, n_past=n_past, lora_rank=self._lora_rank, chunk=chunk
+        )
+        return self._of_sequences(cost, -(-n_tokens // (chunk or n_tokens)))
+
+    def _of_sequences(self, cost: PassCost, n_chunks: int) -> PassCost:
+        if self._n_sequences == 1:
+            return cost
+        once_flops = {"dequantize": self._weight_flops * n_chunks}
+        if lora := cost.by_operator.get("lora"):
+            once_flops["lora"] = lora.flops
+        return PassCost(
+            by_operator={
+                name: _batched(each, self._n_sequences, once_flops.get(name, 0))
+                for name, each in cost.by_operator.items()
+            }
+        )
+
+
+def paper_variant(optimisations: Optimisations) -> Variant:
+    """Return the variant with what was changed of it; weights and cache may be of any known number format."""
+    variant = optimisations.variant
+    if variant is None:
+        raise PerfsuiteError("--variant: missing, and the conventions 'paper' need one; expected a variant's name")
+    for option, value in (("--quantization", optimisations.quantization), ("--kv-type", optimisations.kv_type)):
+        if value is not None and value.lower() not in NUMBER_FORMATS:
+            accepted = ", ".join(NUMBER_FORMATS) + meant(value, NUMBER_FORMATS)
+            raise PerfsuiteError(f"{option}={value}: unknown to the conventions 'paper'; accepted are {accepted}")
+    return replace(
+        variant,
+        weights=optimisations.quantization or variant.weights,
+        kv=optimisations.kv_type or variant.kv,
+        lora=optimisations.inline_rank is not None,
+    )
+
+
+def _dequantization_flops(architecture: Architecture, variant: Variant) -> int:
+    """Count what a pass spends on its quantised weights, however many tokens flow."""
+    template = template_of(architecture, variant)
+    if not template.weights.is_quantized:
+        return 0
+    n_weights = template.n_layers * sum(matrix.n_weights for matrix in template.matrices)
+    return DEQUANTIZE_FLOPS * (n_weights + template.n_embd * template.n_vocab)
+
+
+def _batched(cost: OpCost, n_sequences: int, once_flops: int) -> OpCost:
+    return OpCost(
+        flops=once_flops + n_sequences * (cost.flops - once_flops),
+        read_bytes=cost.parameter_bytes + n_sequences * (cost.read_bytes - cost.parameter_bytes),
+        written_bytes=n_sequences * cost.written_bytes,
+        parameter_bytes=cost.parameter_bytes,
+        kv_read_bytes=n_sequences * cost.kv_read_bytes,
+        kv_written_bytes=n_sequences * cost.kv_written_bytes,
+        n_dispatches=cost.n_dispatches,
+    )
+
+
+def _line(near: OpCost, far: OpCost, steps: Counts) -> CostArrays:
+    return CostArrays(
+        **{name: getattr(near, name) + steps * (getattr(far, name) - getattr(near, name)) for name in COST_FIELDS}
+    )
+
 
 _TOO_LARGE = "a decode step costs more than 64 bits hold; expected an architecture, a batch and a context that fit"
 

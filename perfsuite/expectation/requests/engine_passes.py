@@ -10,12 +10,12 @@ import numpy as np
 
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
 from perfsuite.expectation.llama_workload import N_UBATCH
-from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.engine_variant import EngineRequest
 from perfsuite.expectation.requests.step_costs import Counts, StepCosts, expanded
 from perfsuite.records.events import Phase
+from perfsuite.records.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import Scenario
 

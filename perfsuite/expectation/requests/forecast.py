@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.analytic import (
     Bound,
     Conventions,
@@ -14,6 +13,7 @@ from perfsuite.expectation.requests.analytic import (
     tpot_s,
 )
 from perfsuite.expectation.requests.composition import RequestCost
+from perfsuite.records.op_cost import OpCost, PassCost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.requests.analytic import Conventions, Floats, PassTimes, forecast_grid, tpot_s
 from perfsuite.expectation.requests.composition import RequestCost
+from perfsuite.records.op_cost import OpCost
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

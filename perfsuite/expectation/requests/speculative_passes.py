@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfsuite.expectation.op_cost import COST_FIELDS, PassCost
 from perfsuite.expectation.requests.composition import Passes
 from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
 from perfsuite.expectation.speculation import Speculation
+from perfsuite.records.op_cost import COST_FIELDS, PassCost
 
 _DRAFT = "draft_"
 

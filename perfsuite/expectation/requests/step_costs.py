@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
+from perfsuite.records.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 
 Counts = NDArray[np.int64]
 

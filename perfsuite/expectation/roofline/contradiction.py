@@ -8,10 +8,10 @@ from functools import cache
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.roofline.ceiling import Resource
 from perfsuite.expectation.roofline.published import PublishedDevice, PublishedRate
 from perfsuite.records.events import Phase
+from perfsuite.records.op_cost import OpCost
 from perfsuite.workload.catalog import find
 from perfsuite.workload.quantization import tensor_types
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from statistics import median
 from typing import Annotated, Any, TypedDict
 
@@ -17,7 +18,8 @@ from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate
 from perfsuite.expectation.roofline.point import Point, place
 from perfsuite.expectation.roofline.survey import Regime, Survey
 from perfsuite.expectation.roofline.work import Work
-from perfsuite.records.codec import Count, Number, Size, from_plain, to_plain
+from perfsuite.records.codec import Count, Number, Size, from_plain, plain_json, to_plain
+from perfsuite.records.whole_file import write_json
 from perfsuite.workload.architecture import Architecture
 
 
@@ -191,3 +193,17 @@ class _Same(TypedDict):
 class _Plain(_Same):
     ceilings: tuple[Ceiling, ...]
     memory: list[Any]
+
+
+def write_roofline(run: RooflineRun, path: Path) -> None:
+    """Write a run whole; MeasurementError where the file cannot be written."""
+    write_json(path, run.to_plain(), MeasurementError)
+
+
+def read_roofline(path: Path) -> RooflineRun:
+    """Read a run; MeasurementError names the file and what is wrong with it."""
+    plain = plain_json(path, MeasurementError, "expected a file of 'perfsuite roofline'")
+    try:
+        return RooflineRun.from_plain(plain)
+    except MeasurementError as error:
+        raise MeasurementError(f"{path}: {error}") from None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from perfsuite.expectation.cases import REST_ROLE, decode_costs, operator_cases, phase_cases
+from perfsuite.expectation.cases import decode_costs, operator_cases, phase_cases
 from perfsuite.expectation.graph import KV_PADDING
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.work import Work, work_of
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import Phase
 
 #: The phase of each kind of row that is one.

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Protocol
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.ceilings import fastest_bytes_per_s
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate, Resource
+from perfsuite.records.ceilings import fastest_bytes_per_s
 
 
 class Regime(str, Enum):
@@ -44,7 +44,7 @@ class Roof:
 
 
 class RoofRates(Protocol):
-    """What a roof rests on; `perfsuite.expectation.ceilings.Ceilings` has it as well."""
+    """What a roof rests on; `perfsuite.records.ceilings.Ceilings` has it as well."""
 
     @property
     def fp32_flops_per_s(self) -> float:

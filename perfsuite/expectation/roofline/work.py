@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import CaseCost
 from perfsuite.expectation.roofline.survey import Roof, RoofRates
+from perfsuite.records.case import CaseCost
 from perfsuite.records.codec import Count
 from perfsuite.workload.ggml_types import is_quantized
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from perfsuite.errors import ShapeError
-from perfsuite.expectation.ceilings import Ceilings, fastest_bytes_per_s
-from perfsuite.expectation.forecast import Expectation, with_forecast
+from perfsuite.expectation.forecast import with_forecast
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.timing.engine_times import COVERAGE_RATIO, TimeForecast
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import OperatorTimes
+from perfsuite.records.case import Expectation
+from perfsuite.records.ceilings import Ceilings, fastest_bytes_per_s
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase

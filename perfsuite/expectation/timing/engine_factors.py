@@ -13,9 +13,8 @@ from typing import TypeAlias
 from perfsuite.expectation.op_rules import OPERATORS, rule_of
 from perfsuite.expectation.timing.calibration import Composition
 from perfsuite.expectation.timing.features import family, shape_cost
-from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
+from perfsuite.expectation.timing.operator_times import Family, OperatorTimes, nonnegative_weights
 from perfsuite.records.events import Phase
 
 #: What nothing was measured for may be wrong by a third.

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from perfsuite.expectation.cases import REST_ROLE
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_rules import OPERATORS
 from perfsuite.expectation.timing.calibration import Calibration, Composition
@@ -22,6 +21,7 @@ from perfsuite.expectation.timing.engine_factors import (
 from perfsuite.expectation.timing.features import family, shape_of
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, Phase
 
 #: Share of the cases that an interval is meant to hold.

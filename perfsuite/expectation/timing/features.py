@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from perfsuite.expectation.ggml_cost import cost_of
 from perfsuite.expectation.graphs.operator import Operator, TensorShape
 from perfsuite.expectation.graphs.request import Batch
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.op_rules import rule_of
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.records.op_cost import OpCost
 
 #: What an elementwise product moves and computes for an element; 2 FLOPs take no longer, for vectors hold several.
 _ELEMENT_BYTES, _ELEMENT_FLOPS = 12, 2

@@ -10,7 +10,6 @@ from itertools import cycle
 from statistics import median
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.binding.overhead import (
     LEAST_PAIRS,
     OVERHEAD,
@@ -31,6 +30,7 @@ from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import waiting_complaint
 from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, Door, Part
+from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement
 from perfsuite.trace.binding import PERCENTILES, percentile_ns

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from perfsuite.expectation.cases import Case
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
 from perfsuite.measure.schedule import Payload
 from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, BindingRecord, Door, Part
+from perfsuite.records.case import Case
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.trace.binding import binding_samples, token_gaps_ns

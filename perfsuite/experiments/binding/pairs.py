@@ -10,7 +10,6 @@ from statistics import median
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.binding.overhead import BindingSide, side_of
 from perfsuite.experiments.engine_pairs import PairedGroup, paired_judgements, too_few
 from perfsuite.experiments.engine_replicates import lost_events
@@ -23,6 +22,7 @@ from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import BindingPlan, LlamaPlan
 from perfsuite.measure.schedule import Payload, Series, pair_complaint
 from perfsuite.records.binding import ITL, TTFT, Door
+from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 from perfsuite.records.observation import Observation
 from perfsuite.verdict.allowance import step_margin_ratio

@@ -8,14 +8,13 @@ from statistics import median
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.pairs import Pair, outputs_problem, pair_series, pairs_by_case
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Series
+from perfsuite.records.case import Case, Expectation
 from perfsuite.verdict.change_search import UnusableBuildError
 from perfsuite.verdict.compare import physics
 

@@ -19,7 +19,7 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.profile.search import user_folder
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
-from perfsuite.expectation.cases import Case, operator_cases, phase_cases
+from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.expectation.forecast import expect
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.workload_request import WorkloadRequest
@@ -30,7 +30,7 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
 from perfsuite.measure.engine import Engine
-from perfsuite.records.named_case import named_case
+from perfsuite.records.case import Case, named_case
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.attribution import phase_attributions

@@ -16,7 +16,6 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.address import ACCEPTED, asked_reach
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError, meant
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, CalibrationPlan, standard_plan
 from perfsuite.expectation.timing.engine_factors import PhaseFactor
@@ -29,6 +28,7 @@ from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.ggml_types import GGML_TYPES
 

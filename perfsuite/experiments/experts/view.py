@@ -10,8 +10,8 @@ from rich.table import Column, Table
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.engine_trace import EngineTrace
-from perfsuite.report.plain_fields import plain_fields
 from perfsuite.trace.experts.cache import CacheHits, cache_hits, hits_by_size
 from perfsuite.trace.experts.faults import FaultRelation, fault_relation
 from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.fidelity.limits import ENGINE_NAME, FIDELITY, MEAN_NAME, PHASE_PREFIX, judge_fidelity
 from perfsuite.experiments.fidelity.phases import COMPARED
 from perfsuite.experiments.fidelity.recording import N_PROCESSES, FidelityRequest, record_fidelity
@@ -15,6 +14,7 @@ from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.whole_file import write_json

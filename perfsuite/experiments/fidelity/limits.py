@@ -9,9 +9,8 @@ from statistics import fmean
 
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.records.events import Phase
-from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.records.outcome import Judgement, Outcome, Statement, told_judgement
 from perfsuite.units import format_ns, format_signed_ns
-from perfsuite.verdict.statement import Statement
 
 #: Accuracy of the phases that hold an evaluation, in percent.
 LEAST_EVALUATION_PERCENT = 99.9

@@ -22,9 +22,9 @@ from perfsuite.experiments.overhead.recorder_sides import (
     OPENCL_COMPARISONS,
     compare_recorders,
 )
+from perfsuite.experiments.recorder_traces import RECORDERS as ALL_RECORDERS
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
-from perfsuite.measure.recorders import RECORDERS as ALL_RECORDERS
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.paired import PairedRatio, paired_ratio

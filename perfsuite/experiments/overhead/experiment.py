@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.engine_replicates import run_plan
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
@@ -19,6 +18,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import under_governor
+from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.paired import PairedRatio

@@ -16,8 +16,8 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.machine import default_threads, usable_threads
 from perfsuite.device.profile import find_profile
-from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
 from perfsuite.expectation.roofline.ceiling import CPU
@@ -134,7 +134,7 @@ def _roofline(options: argparse.Namespace) -> int:
         give(published_answer(), options)
         return 0
     check_options(options)
-    from perfsuite.experiments.roofline.stored_run import read_roofline
+    from perfsuite.expectation.roofline.roofline_run import read_roofline
 
     earlier = None if options.again is None else read_roofline(options.again)
     stored = None if options.source is None else read_roofline(options.source)
@@ -166,8 +166,8 @@ def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tupl
 
 
 def _measured(options: argparse.Namespace) -> RooflineRun:
+    from perfsuite.expectation.roofline.roofline_run import write_roofline
     from perfsuite.experiments.roofline.recording import record_roofline
-    from perfsuite.experiments.roofline.stored_run import write_roofline
 
     profile = find_profile(options.device)
     path = options.output or _STORE / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}.json"

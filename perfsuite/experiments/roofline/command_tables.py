@@ -16,11 +16,11 @@ from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKin
 from perfsuite.experiments.roofline.checks import agreements, all_checks
 from perfsuite.experiments.roofline.paper_findings import paper_findings
 from perfsuite.records.chart import Chart
+from perfsuite.records.outcome import Statement
 from perfsuite.report.bandwidth_chart import bandwidth_chart
 from perfsuite.report.memory_chart import memory_chart
 from perfsuite.report.roofline_charts import devices_chart, operators_chart, sweep_chart
 from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_flops_per_s, format_ns
-from perfsuite.verdict.statement import Statement
 
 
 def draw_roofline(run: RooflineRun, path: Path) -> Iterator[tuple[Path, str]]:

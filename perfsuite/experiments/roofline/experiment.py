@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind, subject_of
 from perfsuite.expectation.roofline.sweeps import SweepPoint, SweepSubject, sweep_points
 from perfsuite.experiments.progress import ProgressLine
@@ -17,8 +15,8 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench
 from perfsuite.measure.device_survey import SurveyRequest
 from perfsuite.measure.probes import thread_counts
-from perfsuite.records.outcome import CaseSamples
-from perfsuite.verdict.statement import Statement
+from perfsuite.records.case import Case, Expectation
+from perfsuite.records.outcome import CaseSamples, Statement
 
 #: The end of the id of a statement about one case.
 _REGIME = "/regime"

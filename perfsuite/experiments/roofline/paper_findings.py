@@ -10,8 +10,8 @@ from math import isfinite
 from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.experiments.roofline.checks import first_and_last, order_of, rows_of
+from perfsuite.records.outcome import Statement
 from perfsuite.units import format_change
-from perfsuite.verdict.statement import Statement
 
 _NOT_MEASURED = "the sweep '{}' was not measured"
 

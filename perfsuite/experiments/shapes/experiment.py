@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
@@ -16,6 +15,7 @@ from perfsuite.experiments.shapes.hunts import COMPARED, ShapeHunts
 from perfsuite.experiments.shapes.judges import ShapeJudges
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.experiments.shapes.shape_property import ShapeVerdict
+from perfsuite.records.case import Case
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.workload.shapes.shape_case import SHAPE
 

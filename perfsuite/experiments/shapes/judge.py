@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from perfsuite.errors import ShapeCrashError
-from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts, dimension_steps, floor_ns, padded_shape
 from perfsuite.experiments.shapes.basis import Answer, Basis, RatioBounds, told_difference, verdict_of
 from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_design import DEFAULT, ShapeDesign
 from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
 from perfsuite.measure.shapes.meter import Deviation, ShapeMeters
+from perfsuite.records.case import Expectation
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_ns
 from perfsuite.verdict.paired import paired_ratio

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.workload.shapes.shape_case import Subject
 
 if TYPE_CHECKING:

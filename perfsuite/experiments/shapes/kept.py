@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.device.fingerprint import differences
 from perfsuite.experiments.shapes.judge import ShapeJudge
 from perfsuite.experiments.shapes.kept_files import KeptShape, bench_of
 from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
+from perfsuite.records.fingerprint import differences
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change
 

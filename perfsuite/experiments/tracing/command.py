@@ -12,7 +12,7 @@ from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.run_options import add_answer, add_shared, check_least
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.measure.recorders import RECORDERS
+from perfsuite.experiments.recorder_traces import RECORDERS
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
 
 _TOP = 10

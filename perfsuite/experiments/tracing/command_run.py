@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,21 @@ from perfsuite.cli.progress import remarks
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.recorder_traces import traced_by_ebpf, traced_by_engine
+from perfsuite.experiments.learnt_mapping import learnt_mapping
+from perfsuite.experiments.recorder_traces import plan_words, traced_by_ebpf, traced_by_engine
+from perfsuite.experiments.traced_run import traced_run
 from perfsuite.experiments.tracing.command_lines import recording_folder, tell
 from perfsuite.measure.board.beside import N_REFAULTS, Beside
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.records.events import EngineRecord
+from perfsuite.records.trace_file import write_trace
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
+from perfsuite.trace.opencl.device_clock import align
+from perfsuite.trace.opencl.opencl_trace import opencl_trace
+from perfsuite.trace.recording import TRACE_NAME
 from perfsuite.units import format_count
 
 
@@ -43,8 +52,6 @@ def _traced(options: argparse.Namespace, board: Board, folder: Path, beside: Bes
         for note in traced.payload["ebpf_notes"]:
             told.remark(note)
     elif opencl is not None:
-        from perfsuite.experiments.tracing.opencl_trace_run import traced_by_opencl
-
         model, kept = named_weights(options).identity, user_cache()
         trace = traced_by_opencl(plan, opencl, board, folder, model=model, cache_dir=kept, announce=told.remark)
         tell(options, trace, folder)
@@ -79,3 +86,30 @@ def ebpf_of(options: argparse.Namespace, board: Board) -> EbpfPlan:
         floor_tokens_per_s=options.trace_floor,
         counters=tuple(options.counters.split(",")) if options.counters else (),
     )
+
+
+def traced_by_opencl(
+    plan: LlamaPlan,
+    backend: OpenClBackend,
+    board: Board,
+    folder: Path,
+    *,
+    model: str,
+    cache_dir: Path,
+    announce: Callable[[str], None],
+) -> EngineTrace:
+    """Run a plan under the OpenCL layer, with the operator of each kernel, and keep the trace.
+
+    A second process lists the graphs, for what asks the engine about them would disturb the first.
+
+    Raises `MeasurementError`: a worker failed, the kernels cannot be told apart, or the trace cannot be written.
+    """
+    mapping = learnt_mapping(plan, backend, board, model=model, cache_dir=cache_dir, announce=announce)
+    announce("listing the graphs")
+    listed = board.run(replace(plan, recorder="splits"), extra_environment=backend.environment(None))
+    announce("tracing")
+    run = traced_run(plan, backend, board).run
+    shapes = EngineRecord.from_plain(listed.get("engine"))
+    trace = opencl_trace(run.record, align(run.trace), mapping, shapes=shapes, command=plan_words(plan))
+    write_trace(folder / TRACE_NAME, trace)
+    return trace

@@ -12,8 +12,7 @@ from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.given_paths import check_paths
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, check_least
-from perfsuite.errors import PerfsuiteError
-from perfsuite.extras import require
+from perfsuite.errors import PerfsuiteError, require
 from perfsuite.trace.recording import read_recording
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def _write_timeline(trace: EngineTrace, path: Path) -> None:
 
 
 def _statistics(options: argparse.Namespace) -> int:
-    from perfsuite.experiments.tracing.costs import traced_cost
+    from perfsuite.experiments.engine_graph import traced_cost
     from perfsuite.report.statistics.json import plain_statistics
     from perfsuite.report.statistics.tables import statistics_tables
     from perfsuite.trace.statistics.statistics_view import trace_statistics

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.expectation.cases import Case
-from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.device.profile import Profile
 from perfsuite.expectation.trace_cases import EXPERT_REUSE, TRACE, trace_cases
 from perfsuite.experiments.engine_replicates import run_plan
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
+from perfsuite.experiments.recorder_traces import traced_by_engine
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import Rule, tried
+from perfsuite.records.case import Case
+from perfsuite.records.ceilings import Ceilings
+from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.outcome import Judgement
+from perfsuite.records.trace_file import write_trace
+from perfsuite.trace.recording import TRACE_NAME
 
 if TYPE_CHECKING:
     from perfsuite.experiments.tracing.findings import TraceFindings
@@ -50,7 +61,6 @@ class TraceExperiment(Experiment):
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
         """Trace what the given cases need, and keep the traces beside the run's file."""
         from perfsuite.experiments.tracing.findings import trace_findings  # brings NumPy, as what it needs
-        from perfsuite.experiments.tracing.undisturbed_trace import undisturbed_trace
 
         config = self.config
         plan = replace(run_plan(config), n_repetitions=1)
@@ -78,3 +88,19 @@ class TraceExperiment(Experiment):
         """Return who records what the cases need; choices of experts cut graphs, and have a process of their own."""
         wanted = (_EXPERTS if case_id.endswith(f"/{EXPERT_REUSE}") else _OPERATORS for case_id in case_ids)
         return tuple(dict.fromkeys(wanted))
+
+
+def undisturbed_trace(
+    plan: LlamaPlan, recorder: str, profile: Profile, board: Board, *, folder: Path
+) -> tuple[EngineTrace, str | None]:
+    """Run a plan under one of the engine's own recorders, and keep its trace in a folder.
+
+    Returned are the trace and, where every try had competition, what competed with the last one.
+
+    Raises `MeasurementError`: a worker failed, or the trace cannot be written.
+    """
+    take = partial(traced_by_engine, plan, recorder, board)
+    traced, complaint = tried(take, attrgetter("payload"), Rule(profile=profile))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_trace(folder / TRACE_NAME, traced.trace, overwrites=True)
+    return traced.trace, complaint

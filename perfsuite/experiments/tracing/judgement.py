@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.decode_linearity import (
     LinearityExpectation,
     ProductSize,
@@ -36,6 +35,7 @@ from perfsuite.expectation.trace_cases import (
 )
 from perfsuite.experiments.tracing.findings import TraceFindings
 from perfsuite.experiments.tracing.growth import judge_growth
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Finding, Judgement, Outcome, foremost, told_judgement
 from perfsuite.trace.experts.reuse import LayerReuse

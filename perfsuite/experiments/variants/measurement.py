@@ -13,7 +13,6 @@ from statistics import fmean, median, stdev
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import phase_cases
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.forecast import expected_part_ns
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.timing.engine_times import EngineTimes, draft_forecasts, phase_shapes
@@ -24,6 +23,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, pairs_of, take_rounds
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import faster_half_mean
 from perfsuite.verdict.significance import t_quantile

@@ -43,8 +43,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.board.run_folder import file_within, left_files
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import TurnsPlan, load_plan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.measure.plan import WORKER_LIMIT_S, TurnsPlan, load_plan
 
 if TYPE_CHECKING:
     from perfsuite.measure.live import Delivery

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite import __version__
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.target.protocol import COMMAND_LIMIT_S
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, MeasurementError

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perfsuite import __version__
-from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.plan import SCHEMA

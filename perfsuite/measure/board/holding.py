@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 
 if TYPE_CHECKING:
     from perfsuite.device.lock import HeldLock

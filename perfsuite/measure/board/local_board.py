@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.device.conditions import NO_CONDITIONS, Conditions
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.governors import governor_set, settable_governors
+from perfsuite.device.machine import NO_CONDITIONS, Conditions, default_threads, usable_threads
 from perfsuite.device.setup.installations import installed_digest
 from perfsuite.device.stability.restore_file import STATE_FOLDER
-from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import GgufError, MeasurementError, OpenClError
 from perfsuite.measure import launch, turns
 from perfsuite.measure.board.beside import Beside, done_beside
@@ -30,9 +29,8 @@ from perfsuite.measure.competition import Competition, look_for_competition
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.engine_store import KERNELS_DIR, open_store
 from perfsuite.measure.environment import environment_engine, environment_opencl_vendors
-from perfsuite.measure.plan import KernelPlan, LlamaPlan, Plan, TurnsPlan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
-from perfsuite.records.file_digest import file_digest
+from perfsuite.measure.plan import WORKER_LIMIT_S, KernelPlan, LlamaPlan, Plan, TurnsPlan
+from perfsuite.records.whole_file import file_digest
 from perfsuite.workload.weights import Weights, materialize, resolve
 
 if TYPE_CHECKING:

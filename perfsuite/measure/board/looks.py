@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.sampler import DEFAULT_RATE_HZ, MOST_READS, MOST_SAMPLES, Sampling, sampled
 from perfsuite.measure.board.mirror import Mirror
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.reach import Reach
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim, held

@@ -90,8 +90,7 @@ def asked_beside(plan: Plan, beside: Beside, snapshot: Callable[[Mirror, tuple[s
 
 
 def _asked_memory(*, asks_vram: bool) -> dict[str, Any]:
-    from perfsuite.measure.memory_timeline import INTERVAL_S, VRAM_INTERVAL_S  # few runs are watched
-    from perfsuite.measure.resident import FIELDS
+    from perfsuite.measure.memory_timeline import FIELDS, INTERVAL_S, VRAM_INTERVAL_S  # few runs are watched
 
     devices = {"device_period_s": VRAM_INTERVAL_S} if asks_vram else {}
     return {"period_s": INTERVAL_S, "fields": list(FIELDS), **devices}
@@ -99,8 +98,7 @@ def _asked_memory(*, asks_vram: bool) -> dict[str, Any]:
 
 def _watch(told: Mapping[str, Any], *, asks_vram: bool) -> MemoryWatch:
     """Make of looks what watching the process here would have given."""
-    from perfsuite.measure.memory_timeline import MemoryWatch, Vram  # as above
-    from perfsuite.measure.resident import sample_of_status
+    from perfsuite.measure.memory_timeline import MemoryWatch, Vram, sample_of_status  # as above
 
     watch = MemoryWatch()
     for at_ns, lines in told["status"]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.governors import refuse_noted, settable_governors
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.governing import Taken, ask_governors
 from perfsuite.device.stability.restore_file import Change
 from perfsuite.errors import DeviceError

@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.control_groups import limit_patterns
 from perfsuite.device.covariates import device_covariates
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
-from perfsuite.device.machine import Machine
+from perfsuite.device.machine import Conditions, Machine
 from perfsuite.device.stability.governing import ask_governors
 from perfsuite.device.stability.power_sensors import check_battery
 from perfsuite.device.stability.small_files import read_line
@@ -55,10 +54,9 @@ from perfsuite.measure.launch import (
 )
 from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.led_worker import Lead, lead_of
-from perfsuite.measure.plan import LlamaPlan, Plan, dump_plan, load_plan, task_of
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 
 if TYPE_CHECKING:
     from perfsuite.measure.board.bundled_opencl import BundledOpenCl

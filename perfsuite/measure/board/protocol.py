@@ -13,8 +13,7 @@ from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.instruments import Instruments
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import Plan, TurnsPlan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.measure.plan import WORKER_LIMIT_S, Plan, TurnsPlan
 from perfsuite.records.run_origin import BoardName
 from perfsuite.workload.weights import Weights
 
@@ -37,7 +36,7 @@ class BoardFacts:
     #: Which of several boards of a kind: a hash of its machine id or serial number, never the number itself.
     identity: str
     hostname: str
-    #: As `perfsuite.device.threads` has them there.
+    #: As `perfsuite.device.machine` has them there.
     default_threads: int
     usable_threads: int
     #: Where the suite keeps files there.

@@ -22,8 +22,7 @@ from perfsuite.measure.board.protocol import BoardFacts, Hear
 from perfsuite.measure.board.run_folder import file_within
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import Plan, TurnsPlan, dump_plan
-from perfsuite.measure.worker_limit import WORKER_LIMIT_S
+from perfsuite.measure.plan import WORKER_LIMIT_S, Plan, TurnsPlan, dump_plan
 from perfsuite.workload.weights import Weights
 
 if TYPE_CHECKING:

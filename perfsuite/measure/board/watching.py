@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 
 if TYPE_CHECKING:
     from perfsuite.device.stability.sampler import Sampling

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from perfsuite.errors import NativeBuildError
-from perfsuite.extras import require
+from perfsuite.errors import NativeBuildError, require
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
-from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import file_digest
 
 _ASKING_LIMIT_S = 60.0
 

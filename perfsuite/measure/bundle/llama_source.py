@@ -16,9 +16,8 @@ from perfsuite.device.setup.suite_wheel import engine_requirement, suite_require
 from perfsuite.device.work_folder import new_work_folder
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.bundle.steps import Tell, run_step
-from perfsuite.records.file_digest import file_digest
 from perfsuite.records.own_files import own_python
-from perfsuite.records.whole_file import make_folder, place_folder
+from perfsuite.records.whole_file import file_digest, make_folder, place_folder
 
 _PACKAGE = "llama-cpp-python"
 _VERSION = re.compile(r"\d+(\.\d+)+")

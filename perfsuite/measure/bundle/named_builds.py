@@ -27,8 +27,7 @@ from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.engine_store import ENGINE, engine_folder, open_store
 from perfsuite.measure.environment import environment_of_builds, program_environment
 from perfsuite.records.codec import parse_json
-from perfsuite.records.file_digest import file_digest
-from perfsuite.records.whole_file import write_json
+from perfsuite.records.whole_file import file_digest, write_json
 from perfsuite.units import format_bytes
 
 _RELEASE = re.compile(r"(?:llama-cpp-python==)?(\d+\.\d+\.\d+)")

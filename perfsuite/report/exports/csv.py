@@ -7,9 +7,10 @@ import io
 from collections.abc import Sequence
 
 from perfsuite.records.outcome import Judgement
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.engine_words import engine_words
-from perfsuite.report.exports.registry import Export
-from perfsuite.report.run_file import RunFile, plain_case
+from perfsuite.report.exports import Export
+from perfsuite.report.run_writer import plain_case
 from perfsuite.report.visible import without_controls
 
 _Cell = str | int | float | None

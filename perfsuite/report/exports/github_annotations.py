@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
+from perfsuite.report.exports import Export
 from perfsuite.report.exports.markdown_text import one_line
-from perfsuite.report.exports.registry import Export
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import (
     carrier_words,
     case_change_words,

@@ -8,10 +8,11 @@ from typing import TypeAlias
 from xml.etree import ElementTree
 
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.engine_words import engine_words
-from perfsuite.report.exports.registry import Export
-from perfsuite.report.run_file import RunFile, plain_case
+from perfsuite.report.exports import Export
+from perfsuite.report.run_writer import plain_case
 from perfsuite.report.visible import without_controls
 
 #: By name; what is not known is left out.

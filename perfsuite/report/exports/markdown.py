@@ -10,11 +10,12 @@ from typing import TypeAlias
 
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.engine_words import commit_title, engine_words
+from perfsuite.report.exports import Export
 from perfsuite.report.exports.markdown_text import code, table
-from perfsuite.report.exports.registry import Export
 from perfsuite.report.reproduce import command_again
-from perfsuite.report.run_file import RunFile, timed
+from perfsuite.report.run_writer import timed
 from perfsuite.report.verdict_words import (
     Tone,
     change_notes,

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from perfsuite.extras import require
+from perfsuite.errors import require
 from perfsuite.records.outcome import Judgement
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.engine_words import engine_words
-from perfsuite.report.exports.registry import Export
-from perfsuite.report.run_file import RunFile, plain_case
+from perfsuite.report.exports import Export
+from perfsuite.report.run_writer import plain_case
 from perfsuite.units import NS_PER_S
 
 _EXTRA_INFO = (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perfsuite.records.codec import plain_fields
 from perfsuite.report.graph.view import GraphView, layers_of
-from perfsuite.report.plain_fields import plain_fields
 from perfsuite.trace.graph.operators import GraphOperator, OperatorGraph
 from perfsuite.trace.graph.paths import Siblings
 from perfsuite.units import NS_PER_S

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.errors import HistoryError
 from perfsuite.records.case_groups import group_of
 from perfsuite.records.history_place import HistoryBucket, HistoryPlace
-from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement
+from perfsuite.records.run_file import RunFile
+from perfsuite.records.run_json import moment_of
 from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.report.history.columns import COLUMNS, OF_CASE, SCHEMA
 from perfsuite.report.history.compaction import merge_loose
 from perfsuite.report.history.database import database, database_errors, first_line, history_work, write_rows
 from perfsuite.report.history.folder import loose_files, loose_path
-from perfsuite.report.run_file import RunFile, plain_case
+from perfsuite.report.run_writer import plain_case
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

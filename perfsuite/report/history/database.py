@@ -20,8 +20,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import HistoryError
-from perfsuite.extras import require
+from perfsuite.errors import HistoryError, require
 from perfsuite.records.whole_file import write_whole_chunks
 from perfsuite.report.history.columns import COLUMNS, MARK
 from perfsuite.report.history.folder import HistoryFiles, SkippedFile

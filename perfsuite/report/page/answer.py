@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.next_steps import MAX_STEPS, EndedRun, Step, steps_after
 from perfsuite.report.page.charts.change import Change, axis_drawing, change_axis
 from perfsuite.report.page.charts.names import case_name, readable
@@ -18,7 +19,7 @@ from perfsuite.report.page.findings import Branch, Finding
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again, option_value
-from perfsuite.report.run_file import RunFile, token_rate
+from perfsuite.report.run_writer import token_rate
 from perfsuite.report.verdict_words import are_counted, looks_faster
 from perfsuite.units import format_count, format_limit, format_ns, format_signed_ns, format_tokens_per_s, to_percent
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.records.ceilings import Ceilings
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.engine_words import commit_title
 from perfsuite.report.page.page_run import PageRun, run_labels
 from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again
-from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, format_ns
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from perfsuite.records.attribution import Attribution, PhaseAttribution
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.reproduce import Reproduction, command_again, is_unclaimed
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import in_order_of_weight
 from perfsuite.units import format_ns
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.engine_words import commit_title, engine_words
 from perfsuite.report.page.answer import Answer, against_words, answer_of, sure_words
 from perfsuite.report.page.findings import Finding
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized, commit_words, duration_words, tone_word, when_words
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import change_words, verdict_parts, verdict_tone
 from perfsuite.report.visible import isolated_name
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,7 +40,6 @@ from perfsuite.report.page.rows import (
     scale_note,
     works_by_case,
 )
-from perfsuite.report.page.script import PageScript
 from perfsuite.report.page.words import (
     basis_words,
     capitalized,
@@ -55,10 +56,25 @@ from perfsuite.report.page.words import (
     short_name,
 )
 from perfsuite.report.reproduce import reproductions
-from perfsuite.report.run_file import timed
+from perfsuite.report.run_writer import timed
 from perfsuite.report.verdict_words import change_notes, outcome_words
 from perfsuite.report.visible import visible, visible_sentence
 from perfsuite.units import format_count, format_ratio, format_signed_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageScript:
+    """A script of the suite's own."""
+
+    name: str
+    text: str
+
+    @property
+    def csp_source(self) -> str:
+        """What allows this script and no other in ``script-src``, with its quotes."""
+        digest = hashlib.sha256(self.text.encode("utf-8")).digest()
+        return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
 
 _NO_BREAK_SPACE = "\u00a0"
 #: The space between a figure and its unit, or between a sign of multiplication and its figure.

@@ -11,13 +11,14 @@ from markupsafe import Markup
 
 from perfsuite.records.observation import CaseWork, Observation
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.charts.axes import Axis
 from perfsuite.report.page.charts.change import Change, change_axis
 from perfsuite.report.page.charts.samples import samples_drawing
 from perfsuite.report.page.page_run import OtherRun
 from perfsuite.report.page.words import expected_words, interval_text, kind_place, kind_title, old_word, spread_words
 from perfsuite.report.reproduce import Reproduction
-from perfsuite.report.run_file import RunFile, timed, tokens_per_s
+from perfsuite.report.run_writer import timed, tokens_per_s
 from perfsuite.units import (
     NS_PER_S,
     format_bytes,

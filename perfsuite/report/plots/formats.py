@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfsuite.errors import PerfsuiteError
-from perfsuite.extras import require
+from perfsuite.errors import PerfsuiteError, require
 
 #: By their suffix; the first is the one where none is named.
 FORMATS = ("png", "svg")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perfsuite.report.plain_fields import plain_fields
+from perfsuite.records.codec import plain_fields
 from perfsuite.trace.statistics.crossover import Crossover
 from perfsuite.trace.statistics.operator_statistics import LineFit, OperatorType
 from perfsuite.trace.statistics.statistics_view import TraceStatistics

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, ThreadState, TracedThread
-from perfsuite.report.plain_fields import plain_fields
 from perfsuite.trace.timeline.preemption import HeldUpOperator, Preemption, held_up_operators, preemptions
 
 

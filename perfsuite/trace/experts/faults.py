@@ -17,9 +17,14 @@ from statistics import fmean
 import numpy as np
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace
-from perfsuite.trace.experts.products import expert_products
 from perfsuite.trace.experts.reuse import Activation, LayerReuse, expert_reuse
-from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable, operator_runs, operator_table
+from perfsuite.trace.statistics.operator_runs import (
+    OperatorRuns,
+    OperatorTable,
+    expert_products,
+    operator_runs,
+    operator_table,
+)
 
 #: What the counter of major faults is called.
 MAJOR_FAULTS = "page-faults-major"

@@ -12,7 +12,7 @@ so `busy` is their time on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -177,3 +177,16 @@ def operator_table(trace: EngineTrace) -> OperatorTable:
         n_positions=tuple(map(n_positions_of, trace.graphs)),
         prompt_phase=next((phase for phase in PROMPT_PHASES if phase.value in trace.phases), Phase.PREFILL),
     )
+
+
+_OP = "MUL_MAT_ID"
+
+
+def expert_products(runs: OperatorRuns, table: OperatorTable) -> Iterator[tuple[int, int, int]]:
+    """Yield the position among the runs, the step and the layer of each product with experts that has a layer."""
+    rows = table.rows_of(runs)
+    wanted = [row for row in np.unique(rows).tolist() if table.operators[row].op == _OP]
+    for at in np.flatnonzero(np.isin(rows, wanted)).tolist():
+        layer = table.operators[int(rows[at])].layer
+        if layer is not None:
+            yield at, int(runs.step[at]), layer

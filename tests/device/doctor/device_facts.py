@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.doctor.gathering import Facts, SuiteState
+from perfsuite.device.machine import Conditions
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.needs import Installed

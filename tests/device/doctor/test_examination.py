@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.doctor.examination import examine
 from perfsuite.device.doctor.gathering import Facts, gather, python_words
 from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.machine import Conditions
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.device.stability import governing
 from perfsuite.device.stability.governing import governed, gpu_governors, processor_governors
 from perfsuite.device.stability.restore_file import FILE_NAME

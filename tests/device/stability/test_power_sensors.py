@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.power_sensors import PowerSensor, check_battery, find_power_sensors, read_battery
 from tests.sys_trees import UNREADABLE, ZONES_FAIL, plant, put
 

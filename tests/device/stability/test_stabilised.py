@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.device.stability.stabilised import Cooled, bind_to, stabilised, wait_until_cool
 from perfsuite.errors import DeviceError
 from tests.sys_trees import BOARDS, UNREADABLE, governors, plant, put
@@ -145,7 +145,7 @@ FAST = Conditions(governor="performance")
 _HOLDING = """
 import signal, sys, time
 from pathlib import Path
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.stabilised import stabilised
 
 def ending(number, frame):

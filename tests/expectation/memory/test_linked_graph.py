@@ -13,7 +13,7 @@ from perfsuite.expectation.graphs.operator import shape
 from perfsuite.expectation.memory.allocator import GraphTensor, place_tensors
 from perfsuite.expectation.memory.linked_graph import Flow, flow_of, linked_graph
 from perfsuite.expectation.memory.need import worst_batch
-from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.workload.catalog import find, names
 
 from ...catalogue_workloads import catalogue_workload

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.matmul import (
     bmm,
     dequantize_weights,
@@ -21,6 +20,7 @@ from perfsuite.expectation.operators.matmul import (
 )
 from perfsuite.expectation.operators.number_format import BF16, find_format
 from perfsuite.expectation.operators.tiling import chunk_bounds, padded, tile_efficiency
+from perfsuite.records.op_cost import OpCost
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.requests.analytic import Bound, Conventions, forecast_grid, pass_times, rates_of, tpot_s
+from perfsuite.records.op_cost import OpCost
 
 
 def test_data_sheets_units_are_decimal() -> None:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.analytic import Bound, Conventions, rates_of
 from perfsuite.expectation.requests.composition import RequestCost, compose, passes_of
 from perfsuite.expectation.requests.forecast import forecast_request, utilisation
 from perfsuite.expectation.requests.grid import forecast_request_grid
 from perfsuite.expectation.requests.step_costs import expanded
 from perfsuite.expectation.requests.subject import Optimisations, find_subject
+from perfsuite.records.op_cost import OpCost, PassCost
 from perfsuite.workload.variant import find_variant
 
 TOPS = np.array([0.02, 1.0, 50.0])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.requests.paper_passes import PaperPasses
+from perfsuite.expectation.requests.composition import PaperPasses
 from perfsuite.expectation.requests.subject import Optimisations
+from perfsuite.records.op_cost import NO_COST
 from perfsuite.workload.catalog import find
 from perfsuite.workload.variant import find_variant, variant_names
 

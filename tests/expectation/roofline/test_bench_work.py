@@ -10,7 +10,6 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import phase_cases
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.bench_work import (
     bench_points,
@@ -22,6 +21,7 @@ from perfsuite.expectation.roofline.bench_work import (
 )
 from perfsuite.expectation.roofline.survey import Regime
 from perfsuite.expectation.roofline.work import work_of
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 from perfsuite.records.events import Phase
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.cases import CaseCost
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.row_works import row_works
 from perfsuite.expectation.roofline.survey import ProcessorCeilings
 from perfsuite.expectation.roofline.work import Work, WorkPart, fastest_flops_per_s, work_of
+from perfsuite.records.case import CaseCost
 from perfsuite.records.events import Phase
+from perfsuite.records.op_cost import OpCost
 
 from ...catalogue_workloads import catalogue_workload
 from ...synthetic_roofline import CACHE_BYTES, part, survey, work

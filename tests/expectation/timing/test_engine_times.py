@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfsuite.expectation.cases import REST_ROLE, operator_cases, phase_cases
+from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.expectation.timing.calibration import CalibrationPoint, Composition, TokenPhase
 from perfsuite.expectation.timing.engine_times import (
     LEAST_SPREAD_RATIO,
@@ -26,6 +26,7 @@ from perfsuite.expectation.timing.engine_times import (
 )
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import LEAST_SPREAD_RATIO as LEAST_FIT_SPREAD_RATIO
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import Phase
 
 from ...catalogue_workloads import catalogue_workload

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.ggml_rules import distinct_experts
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
-from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS
 from perfsuite.expectation.timing.features import family, features, shape_cost, shape_of
 from perfsuite.expectation.timing.grid import standard_shapes, typical_shapes
 from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
+from perfsuite.records.op_cost import NO_COST
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import GGML_TYPES
 

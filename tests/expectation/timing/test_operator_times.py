@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.op_rules import ELSE
 from perfsuite.expectation.timing.calibration import CalibrationPoint
 from perfsuite.expectation.timing.features import family
 from perfsuite.expectation.timing.grid import TOKEN_LEVELS, standard_shapes
-from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import (
     LEAST_SPREAD_RATIO,
     STAND_IN_SPREAD_RATIO,
     OperatorTimes,
     efficiency,
+    nonnegative_weights,
 )
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 
 from ...synthetic_calibration import N_THREADS, Law, lawful_ns, points_of
 

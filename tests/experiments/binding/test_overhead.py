@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.binding.measurement import is_asked, is_beside_native
 from perfsuite.experiments.binding.overhead import BindingSide, NativePair, explained_ratio, overhead_judgement
 from perfsuite.records.binding import TOKENS_PER_S, Door, Part
+from perfsuite.records.case import Case
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.outcome import Outcome
 

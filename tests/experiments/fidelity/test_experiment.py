@@ -50,7 +50,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice) -> Record
 
 
 def collected(result: pytest.RunResult) -> list[str]:
-    return [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_fidelity.py::" in line]
+    return [line.partition("[")[2].rstrip("]") for line in result.outlines if "::test_fidelity[" in line]
 
 
 @pytest.mark.usefixtures("recorder")

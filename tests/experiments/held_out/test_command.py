@@ -12,7 +12,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.threads import default_threads
+from perfsuite.device.machine import default_threads
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.experiments.held_out.measurement import HELD_OUT, HeldOutRow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.threads import default_threads
+from perfsuite.device.machine import default_threads
 from perfsuite.experiments.kernels.command import view_answer
 from perfsuite.experiments.kernels.traced_view import TracedView
 from perfsuite.measure.engine import Engine

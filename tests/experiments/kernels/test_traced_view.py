@@ -9,19 +9,20 @@ import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.cases import REST_ROLE, operator_cases
+from perfsuite.expectation.cases import operator_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.kernels import traced_view as module
 from perfsuite.experiments.kernels.traced_view import TracedView, traced_view
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import TracedRun, traced_run
-from perfsuite.experiments.tracing.opencl_trace_run import traced_by_opencl
+from perfsuite.experiments.tracing.command_run import traced_by_opencl
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import OpenClBackend, set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import N_TRIES
+from perfsuite.records.case import REST_ROLE
 from perfsuite.records.engine_trace import EventKind
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.trace.opencl.device_clock import align

@@ -66,7 +66,7 @@ def compared(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> list[C
 @pytest.mark.usefixtures("compared")
 def test_each_recorder_and_combination_is_a_case(runs: HostRuns) -> None:
     result = runs("--perf-overhead", "--collect-only", "-q", "-k", "test_overhead")
-    found = [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_overhead.py::" in line]
+    found = [line.partition("[")[2].rstrip("]") for line in result.outlines if "::test_overhead[" in line]
     assert found == [f"overhead/{name}/{phase.value}" for name in ("live", "callback+live") for phase in COST_PHASES]
 
 

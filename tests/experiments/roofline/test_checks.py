@@ -12,7 +12,7 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, IndependentRate, Resource
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, read_roofline
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.experiments.roofline import checks
 from perfsuite.experiments.roofline.checks import (
@@ -25,8 +25,7 @@ from perfsuite.experiments.roofline.checks import (
     memory_check,
     regime_check,
 )
-from perfsuite.experiments.roofline.stored_run import read_roofline
-from perfsuite.verdict.statement import Statement
+from perfsuite.records.outcome import Statement
 from tests.synthetic_roofline import (
     SPREAD_RATIO,
     bandwidth_ceiling,

@@ -13,9 +13,8 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
-from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, read_roofline, write_roofline
 from perfsuite.experiments.roofline.recording import RooflineRequest
-from perfsuite.experiments.roofline.stored_run import read_roofline, write_roofline
 from perfsuite.measure.plan import LlamaPlan, Plan, SurveyPlan
 from tests.command_streams import Refused, Streams
 from tests.fake_device import FakeDevice, fake_device

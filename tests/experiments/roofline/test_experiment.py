@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, read_roofline
 from perfsuite.experiments.roofline.checks import BOUNDED
-from perfsuite.experiments.roofline.stored_run import read_roofline
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.verdict.baseline import read_baselines
 from tests.fake_device import FakeDevice, HostRuns
@@ -34,7 +33,7 @@ def _n_plans(device: FakeDevice, name: str) -> int:
 
 
 def _collected(result: pytest.RunResult) -> list[str]:
-    return [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_roofline.py::" in line]
+    return [line.partition("[")[2].rstrip("]") for line in result.outlines if "::test_roofline_" in line]
 
 
 def test_cases_are_listed_and_nothing_is_run(runs: HostRuns) -> None:
@@ -113,7 +112,7 @@ def test_a_ceiling_below_another_program_fails(runs: HostRuns) -> None:
 
 def test_points_above_their_ceiling_are_impossible_and_two_processes_too_few(runs: HostRuns) -> None:
     """Fewer than three samples say nothing of their spread: the cases are invalid."""
-    narrow = ("--perf-sweep=precision", "-k", "test_roofline and test_point")
+    narrow = ("--perf-sweep=precision", "-k", "test_roofline_point")
     runs(*narrow, "--perf-replicates=2")
     assert runs.outcomes() == {"invalid"}
     runs.device.slowdown[""] = 0.001
@@ -136,7 +135,7 @@ def test_memory_beyond_the_prediction_fails(
 
 def test_a_sweep_has_baselines(runs: HostRuns) -> None:
     """Recorded, measured alike, and measured slower: baselines are in a file of their own beside the others."""
-    narrow = ("--perf-sweep=precision", "-k", "test_roofline and test_point")
+    narrow = ("--perf-sweep=precision", "-k", "test_roofline_point")
     assert runs(*narrow, "--baseline=record").ret == 0
     (entry,) = read_baselines(STORE).entries
     assert set(entry.anchor.cases_ns) == set(runs.cases())

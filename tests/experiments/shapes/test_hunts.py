@@ -16,8 +16,8 @@ from hypothesis.strategies import DataObject
 
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.experiments.shapes.command_sweep import add_parser, sweep_setting
-from perfsuite.experiments.shapes.describe import sweep_command
 from perfsuite.experiments.shapes.hunt import Hunt
+from perfsuite.experiments.shapes.hunts import sweep_command
 from perfsuite.experiments.shapes.judge import ShapeJudge
 from perfsuite.experiments.shapes.request import TimeShares
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict

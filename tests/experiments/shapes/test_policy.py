@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from perfsuite.experiments.shapes.command_policy_tables import finding
-from perfsuite.experiments.shapes.policy import last_size
-from perfsuite.experiments.shapes.policy_choice import Span, acceptable, choose_ranges
+from perfsuite.experiments.shapes.policy import Span, acceptable, choose_ranges, last_size
 from perfsuite.experiments.shapes.policy_record import NO_GAIN
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import Subject

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.experiments.tracing.costs import traced_cost
+from perfsuite.experiments.engine_graph import recorded_cost, traced_cost
 from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.trace_file import write_trace
 from perfsuite.testing.engine_traces import engine_trace, event, node, small_trace, tensor
 from perfsuite.trace.operators import traced_operators
 from perfsuite.trace.recording import TRACE_NAME
-from perfsuite.verdict.said_graph import recorded_cost
 from tests.command_streams import Refused, Streams
 from tests.synthetic_statistics import attention
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-import perfsuite.experiments.tracing.undisturbed_trace  # noqa: F401
+import perfsuite.experiments.tracing.experiment  # noqa: F401
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.recorder_traces import RecorderTrace
-from perfsuite.experiments.tracing.undisturbed_trace import undisturbed_trace
+from perfsuite.experiments.tracing.experiment import undisturbed_trace
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
@@ -48,7 +48,7 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice, stored_record: EngineRecord) -> Recorder:
     found = Recorder(record=stored_record)
-    monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.undisturbed_trace", found.trace)
+    monkeypatch.setattr("perfsuite.experiments.tracing.experiment.undisturbed_trace", found.trace)
     return found
 
 
@@ -104,7 +104,7 @@ class Runs:
 
 
 def _trace(monkeypatch: pytest.MonkeyPatch, runs: Runs, folder: Path) -> str | None:
-    monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.traced_by_engine", runs.run)
+    monkeypatch.setattr("perfsuite.experiments.tracing.experiment.traced_by_engine", runs.run)
     trace, complaint = undisturbed_trace(
         PLAN, "preload", find_profile("host"), LocalBoard(cache_dir=folder), folder=folder
     )

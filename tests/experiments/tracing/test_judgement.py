@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.decode_linearity import LinearityExpectation, ProductSize
 from perfsuite.expectation.expert_reuse import reuse_expectation
 from perfsuite.expectation.graph import Operator
@@ -26,6 +25,7 @@ from perfsuite.experiments.tracing.judgement import (
     judge_trace,
     measured_lines,
 )
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.events import Node, Phase
 from perfsuite.records.outcome import Finding, Judgement, Outcome

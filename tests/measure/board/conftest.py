@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite import __version__
-from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
 from perfsuite.measure.board.connecting import Connecting, LinkLimits

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.conditions import NO_CONDITIONS, Conditions
 from perfsuite.device.lock import LOCK_NAME
 from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.device.stability.stabilised import stabilised
 from perfsuite.errors import DeviceError, LockedError
@@ -62,7 +62,7 @@ _INNER = """
 import json, sys
 from functools import partial
 from pathlib import Path
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability import stabilised
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.board.holding import Claim, held

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.governors import settable_governors
+from perfsuite.device.machine import Conditions
 from perfsuite.errors import DeviceError
 from perfsuite.measure.board.protocol import under_governor
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.covariates import device_covariates
 from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
@@ -26,7 +26,7 @@ from perfsuite.measure.plan import (
     TurnsPlan,
     dump_record,
 )
-from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
 from ...sys_trees import BOARDS, SMALL_CORES_OFF, governors, plant, put

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.conditions import Conditions
 from perfsuite.device.lock import LOCK_NAME, lock_holder
+from perfsuite.device.machine import Conditions
 from perfsuite.device.setup import suite_wheel
 from perfsuite.device.stability.sampler import Sample
 from perfsuite.errors import DeviceError, GgufError, LinkError, MeasurementError
@@ -24,7 +24,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
-from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
 from ..conftest import is_gone

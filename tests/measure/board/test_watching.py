@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.conditions import Conditions
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability import sampler
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.watching import Watched

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from perfsuite.report.run_file import RunFile
+from perfsuite.records.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 #: What examples of Hypothesis are drawn from; halves of characters have no UTF-8.

@@ -11,9 +11,9 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import BoardName, RunOrigin
 from perfsuite.report.exports.csv import csv_text
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from perfsuite.records.outcome import Outcome, told_judgement
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports.github_annotations import annotations_text
 from perfsuite.report.exports.markdown_text import one_line
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
 from .conftest import HARMLESS, WORDS, run_of

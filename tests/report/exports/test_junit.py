@@ -10,8 +10,8 @@ import xmlschema
 from hypothesis import given, settings
 
 from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports.junit import case_properties, junit_text
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 

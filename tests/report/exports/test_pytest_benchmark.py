@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import WORDS, run_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfsuite.records.observation import NO_OBSERVATION, Observation
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.page_run import PageRun
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_observation
 
 PATH = Path("night/run.json")

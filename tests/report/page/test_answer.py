@@ -8,10 +8,10 @@ import pytest
 
 from perfsuite.records.attribution import Attribution, UniformShift
 from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.answer import MAX_LINES, Answer, answer_of
 from perfsuite.report.page.findings import failures
 from perfsuite.report.reproduce import reproductions
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
 from .conftest import page_run

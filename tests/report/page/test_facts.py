@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.facts import FactTable, compared_row, machine_tables
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
 from .conftest import page_run

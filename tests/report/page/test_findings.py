@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from perfsuite.records.attribution import UniformShift
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.findings import Finding, UndecidedGroup, failures, improvements, undecided_groups
 from perfsuite.report.reproduce import reproductions
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
 STORED_RUN = synthetic_run(n_cases=200, against=None)

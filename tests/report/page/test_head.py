@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from perfsuite.records.attribution import Attribution, UniformShift
 from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.head import Head, page_head
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import verdict_sentence
 from perfsuite.testing.run_files import synthetic_run
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.records.observation import NO_OBSERVATION, write_observation
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import BoardName
 from perfsuite.report.page.page_run import PageRun, read_page_run, run_lines
-from perfsuite.report.run_file import RunFile, write_run
+from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 
 from .conftest import page_run

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from perfsuite.records.outcome import Outcome, told_judgement
+from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import BoardName
 from perfsuite.report.page.findings import MAX_CARDS
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.render import page_view, render_page, write_page
 from perfsuite.report.page.words import case_anchor
-from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfsuite.records.outcome import Outcome, told_judgement
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.charts.change import Change
 from perfsuite.report.page.rows import (
     CaseSources,
@@ -16,7 +17,6 @@ from perfsuite.report.page.rows import (
     works_by_case,
 )
 from perfsuite.report.reproduce import reproductions
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 
 PAIRED_RUN = synthetic_run(n_cases=60)

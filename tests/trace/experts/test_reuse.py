@@ -9,8 +9,8 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.testing.engine_traces import engine_trace
 from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
-from perfsuite.trace.experts.statistics import ExpertTime, expert_times
 from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
+from perfsuite.trace.statistics.statistics_view import ExpertTime, expert_times
 
 from ...synthetic_statistics import expert_product, experts_of, product, step_events
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import fmean
 
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.matmul import dequantize_weights, linear, lora_update
 from perfsuite.expectation.operators.number_format import find_format
 from perfsuite.expectation.operators.tiling import tile_efficiency
@@ -15,6 +14,7 @@ from perfsuite.expectation.paper.passes import decode_pass
 from perfsuite.expectation.paper.rotary import RopeReach
 from perfsuite.expectation.paper.table_row import GIB, GIGA, PROMPTS, llama2_7b
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Numbers, Scale
+from perfsuite.records.op_cost import OpCost
 from perfsuite.workload.variant import Variant
 
 _WIDTH = 4096

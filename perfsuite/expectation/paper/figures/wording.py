@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.paper.passes import prefill_pass
 from perfsuite.expectation.paper.table_row import llama2_7b
+from perfsuite.records.op_cost import OpCost
 from perfsuite.workload.variant import Variant, find_variant, variant_names
 
 #: *Source*: LIFE, Fig. 4 and 6.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfsuite.records.observation import Observation
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.machine import machine_figures
 from perfsuite.report.page.charts.operators import operators_figures
@@ -17,7 +18,6 @@ from perfsuite.report.page.charts.roofline import roofline_figure
 from perfsuite.report.page.charts.runs import runs_figure
 from perfsuite.report.page.charts.tokens import tokens_figure
 from perfsuite.report.page.page_run import PageRun
-from perfsuite.report.run_file import RunFile
 
 __all__ = ["Figure", "figures"]
 

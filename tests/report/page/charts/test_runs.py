@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.charts.runs import in_order_of_time, run_label, runs_figure
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
 from ..conftest import page_run

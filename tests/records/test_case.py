@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.named_case import named_case
+from perfsuite.records.case import named_case
 
 _MODEL = "smollm2-135m-q8_0/siso"
 _CASES = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from perfsuite.experiments.tracing.command_lines import summarize_trace, summary_lines
 from perfsuite.records.engine_trace import EventFlag, EventKind
 from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.report.trace_summary import summarize_trace, summary_lines
 from perfsuite.testing.engine_traces import engine_trace, event, small_trace
 
 

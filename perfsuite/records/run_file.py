@@ -1,59 +1,20 @@
-"""``run.json``: everything that a run measured and concluded; the fields are described in docs/run-format.md."""
+"""A run, as its ``run.json`` holds it; the fields are described in docs/run-format.md."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from enum import Enum
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.errors import PerfsuiteError
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
-from perfsuite.records.codec import rebuilt, to_plain
-from perfsuite.records.events import PROMPT_PHASES, KeptOutputs, Phase
+from perfsuite.records.ceilings import Ceilings
+from perfsuite.records.codec import rebuilt
+from perfsuite.records.events import KeptOutputs
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.run_json import RUN_NAME, SCHEMA, read_plain_run
+from perfsuite.records.run_json import RUN_NAME, read_plain_run
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName, Commit, RunOrigin
-from perfsuite.records.whole_file import write_json
-from perfsuite.units import NS_PER_S, format_ns, format_tokens_per_s
-from perfsuite.workload.scenario import find_scenario
-
-
-def tokens_per_s(judgement: Judgement) -> float | None:
-    """Return the measured speed of a prompt or of decode; None of other cases, and where it is not known."""
-    return token_rate(judgement, judgement.measured_ns)
-
-
-def timed(judgement: Judgement, time_ns: int | None) -> str:
-    """Return a time of the case, with its tokens a second where it has such: ``34.8 ms (28.7 tokens/s)``."""
-    rate = token_rate(judgement, time_ns)
-    return format_ns(time_ns) if rate is None else f"{format_ns(time_ns)} ({format_tokens_per_s(rate)} tokens/s)"
-
-
-def token_rate(judgement: Judgement, time_ns: int | None) -> float | None:
-    """Return the tokens a second of a prompt or of decode that takes a time; None of other cases."""
-    n_tokens = _n_tokens(judgement)
-    return n_tokens * NS_PER_S / time_ns if n_tokens and time_ns else None
-
-
-def _n_tokens(judgement: Judgement) -> int | None:
-    """Return the tokens of a decode step or of a prompt; those of several prompts have no one number."""
-    if judgement.kind != "phase":
-        return None
-    *_, scenario, phase = ("", *judgement.case_id.split("/"))
-    if phase == Phase.DECODE.value:
-        return 1
-    return _n_prompt(scenario) if phase in {each.value for each in PROMPT_PHASES} else None
-
-
-def _n_prompt(scenario: str) -> int | None:
-    try:
-        return find_scenario(scenario).n_prompt
-    except PerfsuiteError:
-        return None
-
 
 #: What fields of the records are called in the file, where that differs.
 _WRITTEN_NAMES = {
@@ -107,48 +68,9 @@ class RunFile:
     origin: RunOrigin = NO_ORIGIN
 
 
-def write_run(run: RunFile, run_dir: Path) -> Path:
-    """Write ``run.json`` into the run's folder; return its path."""
-    path = run_dir / RUN_NAME
-    write_json(path, plain_run(run), MeasurementError)
-    return path
-
-
-def plain_run(run: RunFile) -> dict[str, Any]:
-    """Return the run as JSON-able values."""
-    plain = _plain(run)
-    origin, attribution = plain.pop("origin"), plain.pop("attribution")
-    return {
-        "schema": SCHEMA,
-        **origin,
-        **plain,
-        "ceilings": run.ceilings.to_plain() if run.ceilings else None,
-        "outputs": to_plain(run.outputs),
-        "duration_s": {"total": round(sum(run.durations_s.values()), 3), **run.durations_s},
-        "uniform_shift": attribution["uniform_shift"],
-        "attribution": attribution["phases"],
-        "cases": [plain_case(judgement) for judgement in run.judgements],
-    }
-
-
-def plain_case(judgement: Judgement) -> dict[str, Any]:
-    """Return one case as JSON-able values."""
-    return {**_plain(judgement), "tokens_per_s": tokens_per_s(judgement)}
-
-
 def written_name(field_name: str) -> str:
     """Return the name that a field of a record has in the file."""
     return _WRITTEN_NAMES.get(field_name, field_name)
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {written_name(each.name): _plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return value.value if isinstance(value, Enum) else value
 
 
 _TOTAL = "total"
@@ -159,22 +81,22 @@ def run_path(named: Path) -> Path:
     return named / RUN_NAME if named.is_dir() else named
 
 
-def read_run_file(named: Path) -> RunFile:
+def read_run_file(named: Path, error_type: type[PerfsuiteError] = PerfsuiteError) -> RunFile:
     """Read a run, named by its folder or its ``run.json``.
 
     Fields that older versions did not write are as in a run that has none of it.
 
-    Raises PerfsuiteError where the file cannot be read, is no ``run.json`` of this schema, lacks a field, or has one
-    that holds what it cannot; the message says which.
+    Raises PerfsuiteError: of `error_type`: the file cannot be read, is no ``run.json`` of this schema, lacks a field,
+    or has one that holds what it cannot; the message says which.
     """
     path = run_path(named)
-    plain = read_plain_run(path)
+    plain = read_plain_run(path, error_type)
     try:
         return _run(plain)
     except KeyError as error:
-        raise PerfsuiteError(f"{path}: lacks the field {error}; run again") from error
+        raise error_type(f"{path}: lacks the field {error}; run again") from error
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, PerfsuiteError) as error:
-        raise PerfsuiteError(f"{path}: cannot be used ({type(error).__name__}: {error}); run again") from error
+        raise error_type(f"{path}: cannot be used ({type(error).__name__}: {error}); run again") from error
 
 
 def _run(plain: Mapping[str, Any]) -> RunFile:

@@ -1,4 +1,4 @@
-"""The graph that an engine says it would compute, as operators with a cost.
+"""The graph that an engine says it would compute, as operators with a cost, and whether it is the one that ran.
 
 The roles are those of a recording, and the costs those of the one table of operators, so that a case that is enumerated
 from it claims what is measured. An operator without a row in the table has no cost, and so no forecast.
@@ -7,16 +7,17 @@ from it claims what is measured. An operator without a row in the table has no c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from perfsuite.errors import ArchitectureError
+from perfsuite.errors import ArchitectureError, PerfsuiteError
 from perfsuite.expectation.engine_graphs import GraphKey
 from perfsuite.expectation.ggml_cost import TensorShape, cost_of
 from perfsuite.expectation.graphs.operator import Operator
-from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.records.events import Node, Tensor
-from perfsuite.trace.operators import timed_operators
+from perfsuite.records.op_cost import NO_COST, OpCost
+from perfsuite.trace.operators import RecordedOperator, timed_operators
 
 #: An engine says no graph without outputs. That many are asked for instead, a number that no dimension of a model is.
 STAND_IN_OUTPUTS = 251
@@ -129,3 +130,76 @@ def _without_outputs(graph: Sequence[Node]) -> Iterator[Node]:
 def _emptied(tensor: Tensor) -> Tensor:
     first, *others = (0 if size == STAND_IN_OUTPUTS else size for size in tensor.ne)
     return replace(tensor, ne=(first, others[0], others[1], others[2]))
+
+
+_Key = tuple[str, str, int | None, TensorShape, tuple[TensorShape, ...], OpCost]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphDifference:
+    """An operator that only one of two graphs has."""
+
+    role: str
+    #: Which side has it, with its place, shapes and cost, in one line.
+    text: str
+    #: Whether one graph lacks the role in a layer, or reads other parameters there; if not it is computed otherwise.
+    is_other_work: bool
+
+
+def graph_differences(
+    expected: Sequence[Operator], recorded: Sequence[RecordedOperator]
+) -> tuple[GraphDifference, ...]:
+    """Compare two graphs by role, operator, layer, shapes and every part of the cost."""
+    wanted = Counter((each.role, each.op, each.layer, each.output, each.sources, each.cost) for each in expected)
+    seen = Counter(_recorded_key(operator) for operator in recorded)
+    other = {role for role, *_ in _work(wanted) ^ _work(seen)}
+    sides = (("expected and not recorded", wanted - seen), ("recorded and not expected", seen - wanted))
+    return tuple(
+        GraphDifference(role=key[0], text=f"{side}: {_line(key)}", is_other_work=key[0] in other)
+        for side, surplus in sides
+        for key in surplus
+    )
+
+
+def _work(operators: Counter[_Key]) -> frozenset[tuple[str, int | None, int]]:
+    """Return what is done whichever way it is computed: each role of each layer, with what it reads of the file.
+
+    A recorded operator whose cost is not known reads nothing of it.
+    """
+    parameter_bytes: Counter[tuple[str, int | None]] = Counter()
+    for (role, _, layer, _, _, cost), number in operators.items():
+        parameter_bytes[role, layer] += number * max(0, cost.parameter_bytes)
+    return frozenset((role, layer, n_bytes) for (role, layer), n_bytes in parameter_bytes.items())
+
+
+def _recorded_key(operator: RecordedOperator) -> _Key:
+    sources = tuple(map(shape_of, operator.node.sources))
+    try:
+        cost = recorded_cost(operator.node)
+    except ArchitectureError:
+        cost = OpCost(flops=-1, read_bytes=-1, written_bytes=-1)
+    return operator.role, operator.op, operator.layer, shape_of(operator.node.tensor), sources, cost
+
+
+def _line(key: _Key) -> str:
+    role, op, layer, output, sources, cost = key
+    place = "" if layer is None else f" in layer {layer}"
+    inputs = ", ".join(f"{source.type}{list(source.ne)}" for source in sources)
+    return (
+        f"{role}{place}: {op} {inputs} -> {output.type}{list(output.ne)}, {cost.flops} FLOPs, "
+        f"{cost.read_bytes} B read ({cost.parameter_bytes} B parameters, {cost.kv_read_bytes} B KV), "
+        f"{cost.written_bytes} B written ({cost.kv_written_bytes} B KV)"
+    )
+
+
+def traced_cost(operator: RecordedOperator) -> OpCost | None:
+    """Cost an operator by the convention of the expectation; None where it has no rule for it or its types.
+
+    Nor for fused attention: the convention counts the padded cache, of which the engine skips what is masked.
+    """
+    if operator.op == "FLASH_ATTN_EXT":
+        return None
+    try:
+        return recorded_cost(operator.node)
+    except (PerfsuiteError, IndexError, ValueError):  # an operator that is unknown, or whose sources were not read
+        return None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings, merge_ceilings
+from perfsuite.records.ceilings import Bandwidth, Ceilings, merge_ceilings
 
 KIB, MIB = 1024, 1024 * 1024
 
