@@ -196,6 +196,7 @@ class _Contents:
             clock_points=tuple(self._clock_points),
             n_lost=self._n_lost if self._end is None else self._end[2],
             n_unfinished=None if self._end is None else self._end[3],
+            ended_ns=None if self._end is None else self._end[4],
         )
 
     def _take(self, run: RecordRun) -> None:

@@ -13,8 +13,7 @@ from perfsuite.report.plain_fields import plain_fields
 from perfsuite.trace.opencl.device_clock import AlignedTrace, DeviceClock, align
 from perfsuite.trace.opencl.device_idle import DeviceActivity, IdleGap, IdleWindow, Window, device_activity
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread, kernel_statistics
-from perfsuite.trace.opencl.stamp_counts import n_by_stamp
-from perfsuite.trace.opencl.stamps import Anomaly, Stamp
+from perfsuite.trace.opencl.stamps import ANOMALY_WORDS, Anomaly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +43,6 @@ class DeviceSummary:
     device: TracedDevice
     #: None where no command had a time.
     clock: DeviceClock | None
-    #: Its commands of which each time is missing or cannot be right, those times that are.
-    n_missing: Mapping[Stamp, int]
     #: First START and last END that were recorded; None where nothing was executed that has both.
     span: Window | None
     #: None where commands are missing: it may have been busy with them.
@@ -66,8 +63,7 @@ class OpenClSummary:
     is_complete: bool
     #: Commands by type, the types that there are.
     n_by_type: Mapping[CommandType, int]
-    #: Commands by anomaly and type, those that there are; a command may have several anomalies, but one
-    #: that failed has no other: its times mean nothing.
+    #: Commands by anomaly and type, those that there are.
     n_by_anomaly: Mapping[Anomaly, Mapping[CommandType, int]]
     #: Commands with any anomaly.
     n_odd: int
@@ -106,7 +102,6 @@ def _devices(aligned: AlignedTrace, n_gaps: int | None) -> Iterator[DeviceSummar
         yield DeviceSummary(
             device=device,
             clock=clocks.get(position),
-            n_missing=n_by_stamp(aligned.missing[aligned.device == position]),
             span=activity.span,
             idle=None if n_gaps is None else _idle(aligned.trace, activity, n_gaps),
         )
@@ -121,10 +116,8 @@ def _idle(trace: OpenClTrace, activity: DeviceActivity, n_gaps: int) -> DeviceId
 
 
 def _n_by_anomaly(aligned: AlignedTrace) -> dict[Anomaly, dict[CommandType, int]]:
-    flags, commands = aligned.anomalies, aligned.trace.commands
-    is_failed = (flags & Anomaly.FAILED) != 0
-    holds = {each: ((flags & each) != 0) & ~is_failed for each in Anomaly} | {Anomaly.FAILED: is_failed}
-    return {each: _n_by_type(commands[found]) for each, found in holds.items() if found.any()}
+    found = {each: aligned.trace.commands[aligned.anomalies == each] for each in ANOMALY_WORDS}
+    return {each: _n_by_type(commands) for each, commands in found.items() if commands.size}
 
 
 def _n_by_type(commands: Commands) -> dict[CommandType, int]:
@@ -142,7 +135,7 @@ def _name(trace: OpenClTrace, position: int) -> str:
     return trace.names[command["name"]] or CommandType(command["type"]).name.lower()
 
 
-_CLOCK = ("n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns", "tick_ns")
+_CLOCK = ("n_readings", "drift_ppm", "drift_error_ppm", "error_ns", "tick_ns")
 
 
 def plain_process(summary: OpenClSummary) -> dict[str, Any]:
@@ -165,7 +158,6 @@ def _device(summary: DeviceSummary) -> dict[str, Any]:
     whole = idle and idle.whole
     return {
         **plain_fields(summary.device, "platform_name", "device_name", "driver_version", "timer_resolution_ns"),
-        "n_missing": {str(each.name).lower(): count for each, count in summary.n_missing.items()},
         "clock": clock and {"basis": clock.basis.value, **plain_fields(clock, *_CLOCK)},
         "first_start_ns": span and span[0],
         "last_end_ns": span and span[1],

@@ -30,7 +30,7 @@ from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, ke
 JSON_NAME = "trace.json"
 
 #: Raised whenever a key of the JSON changes its meaning.
-SCHEMA = 2
+SCHEMA = 3
 
 _LOGS = "opencl-*.log"
 

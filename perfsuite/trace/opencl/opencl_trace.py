@@ -248,7 +248,7 @@ class _OpenClRun:
 
     def _kernel_events(self, kernels: tuple[str, ...]) -> Events:
         """Return the commands of which START and END are known; markers compute nothing."""
-        placed = np.flatnonzero(self._aligned.is_placed & (self._commands["type"] != CommandType.MARKER))
+        placed = np.flatnonzero(self._aligned.is_kept & (self._commands["type"] != CommandType.MARKER))
         times = {"start_ns": self._aligned.start_ns[placed], "end_ns": self._aligned.end_ns[placed]}
         number = {name: place for place, name in enumerate(kernels)}
         value = [number[self._name(each)] for each in placed.tolist()]
@@ -268,7 +268,7 @@ class _OpenClRun:
         if trace.n_lost:
             yield f"the OpenCL layer lost {trace.n_lost} commands"
         is_kernel = self._commands["type"] == CommandType.KERNEL
-        if n_unplaced := int((is_kernel & ~self._aligned.is_placed).sum()):
+        if n_unplaced := int((is_kernel & ~self._aligned.is_kept).sum()):
             yield f"{n_unplaced} of {is_kernel.sum()} kernels have no START and END that can be right, and are left out"
         if self._n_unlearnt:
             yield f"{self._n_unlearnt} iterations have another sequence of kernels than any that was learnt"
