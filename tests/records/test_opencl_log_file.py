@@ -67,7 +67,7 @@ def test_records_lie_where_their_lengths_say() -> None:
     assert [found.text(run) for run in found.runs()] == [(1, "größe"), (2, "a\ufffd")]
     content = struct.pack("<8sIIqq", b"PSCLLOG1", 32, 7, 0, 99) + end_record(0)
     found = LogContent(path=Path("x.log"), content=content)
-    assert (found.pid(), [run.kind for run in found.runs()]) == (7, [RecordKind.END])
+    assert (found.header()[0], [run.kind for run in found.runs()]) == (7, [RecordKind.END])
     with pytest.raises(MeasurementError, match=r"x\.log: damaged at byte 72: a record of kind 3 with 12 bytes"):
         list(log(end_record(0), struct.pack("<II", 3, 12)).runs())
 
