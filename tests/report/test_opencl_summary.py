@@ -119,12 +119,12 @@ def test_gaps_name_what_is_on_either_side() -> None:
     commands = [command(i, each[0] - 50, each) for i, each in enumerate(times)]
     commands[1]["type"], commands[1]["name"] = CommandType.WRITE, 0
     (device,) = summarize(trace(commands), n_gaps=1).devices
-    assert device.idle is not None
-    (gap,) = device.idle.longest_gaps
+    assert device.longest_gaps is not None
+    (gap,) = device.longest_gaps
     assert (gap.preceding, gap.following, gap.gap.duration_ns) == ("alpha", "write", 4900)
-    assert device.idle.n_gaps == 2
-    assert device.idle.whole is not None
-    assert device.idle.whole.busy_ns == 300
+    assert device.n_gaps == 2
+    assert device.whole is not None
+    assert device.whole.busy_ns == 300
 
 
 def test_a_driver_that_submits_late_is_told_from_slow_kernels() -> None:
@@ -143,10 +143,10 @@ def test_a_driver_that_submits_late_is_told_from_slow_kernels() -> None:
     traced = trace(commands, names=tuple(ids), clock_points=points)
     summary = summarize(traced, n_gaps=1568)
     (device,) = summary.devices
-    assert device.idle is not None
-    assert device.idle.whole is not None
-    assert device.idle.whole.idle_ratio == pytest.approx(0.412, abs=5e-4)
-    assert sum(each.gap.duration_ns >= 200_000 for each in device.idle.longest_gaps) == 75
+    assert device.whole is not None
+    assert device.longest_gaps is not None
+    assert device.whole.idle_ratio == pytest.approx(0.412, abs=5e-4)
+    assert sum(each.gap.duration_ns >= 200_000 for each in device.longest_gaps) == 75
     aligned = align(traced)
     queueing_ns, dispatch_ns = (np.median(found[0]) for found in (aligned.queueing, aligned.dispatch))
     assert (queueing_ns, dispatch_ns) == (pytest.approx(1_240_000, rel=0.01), pytest.approx(9_000, rel=0.01))

@@ -17,6 +17,7 @@ A launch whose START and END cannot be right counts in none of them; one whose Q
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,28 +69,18 @@ def kernel_statistics(aligned: AlignedTrace) -> tuple[KernelStatistics, ...]:
     """Return the statistics of each kernel, the one with the longest total first."""
     commands = aligned.trace.commands
     kernels = np.flatnonzero(commands["type"] == CommandType.KERNEL)
-    times = _Times(
-        execution=aligned.execution,
-        queueing=aligned.queueing,
-        dispatch=aligned.dispatch,
-        occupied=occupied_times(aligned),
-    )
-    execution_ns, is_known = times.execution
+    times = {
+        "execution": aligned.execution,
+        "queueing": aligned.queueing,
+        "dispatch": aligned.dispatch,
+        "occupied": occupied_times(aligned),
+    }
+    execution_ns, is_known = aligned.execution
     total_ns = int(execution_ns[kernels][is_known[kernels]].sum())
     by_name = kernels[np.argsort(commands["name"][kernels], kind="stable")]
     launches = np.split(by_name, np.flatnonzero(np.diff(commands["name"][by_name])) + 1) if by_name.size else []
     found = [_statistics(aligned, index, times, total_ns) for index in launches]
     return tuple(sorted(found, key=lambda each: (-(each.execution.total_ns if each.execution else 0), each.name)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Times:
-    """Durations of every command, ns, and of which commands they are known."""
-
-    execution: Durations
-    queueing: Durations
-    dispatch: Durations
-    occupied: Durations
 
 
 def occupied_times(aligned: AlignedTrace) -> Durations:
@@ -123,12 +114,10 @@ def _before(is_marker: Mask) -> _Index:
     return np.append(-1, last[:-1])
 
 
-def _statistics(aligned: AlignedTrace, index: _Index, times: _Times, total_ns: int) -> KernelStatistics:
-    durations_ns = {
-        name: found_ns[index][is_known[index]]
-        for name in _Times.__slots__
-        for found_ns, is_known in [getattr(times, name)]
-    }
+def _statistics(
+    aligned: AlignedTrace, index: _Index, times: Mapping[str, Durations], total_ns: int
+) -> KernelStatistics:
+    durations_ns = {name: found_ns[index][is_known[index]] for name, (found_ns, is_known) in times.items()}
     execution = _spread(durations_ns["execution"])
     n_known = durations_ns["execution"].size
     tick_ns = aligned.tick_ns(int(aligned.device[index[0]]))
