@@ -138,7 +138,7 @@ def command_records(commands: Commands) -> bytes:
 def end_record(n_recorded: int, n_lost: int = 0, n_unfinished: int = 0) -> bytes:
     """Return the end of a process that ended in order."""
     n_commands = n_recorded + n_lost + n_unfinished
-    return record(7, struct.pack("<QQQQq", n_commands, n_recorded, n_lost, n_unfinished, EPOCH_NS))
+    return record(7, struct.pack("<QQQQq", n_commands, n_recorded, n_lost, n_unfinished, 2 * EPOCH_NS))
 
 
 def log_bytes(source: OpenClTrace, *, is_ended: bool = True) -> bytes:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,12 @@ from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.case import Case
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.opencl.clock_tick import (
-    LEAST_TICKS_STAMPED,
     MOST_TICK_ERROR_RATIO,
     measured_tick_ns,
     resolved_center,
     tick_error_ns,
 )
-from perfsuite.trace.opencl.known_times import LEAST_KNOWN_RATIO
+from perfsuite.trace.opencl.stamps import MOST_DROPPED_RATIO
 
 #: What the kernels may take of a run, s.
 KERNELS_BUDGET_S = 20.0
@@ -67,7 +65,7 @@ def measure_kernels(
     return replace(
         replicates.group,
         samples={case.case_id: kernel_samples(case, by_case[case.case_id], problems, tick_ns) for case in cases},
-        notes=(*replicates.group.notes, *(f"{description(device)}: {text}" for text in stamp_text(records))),
+        notes=(*replicates.group.notes, *(f"{description(device)}: {text}" for text in dropped_text(records))),
         fingerprint=kernel_fingerprint(config, device),
         on_processor=device["type"] == "cpu",
         description=description(device),
@@ -166,16 +164,17 @@ def kernel_samples(
         for record in records
         if not record.is_correct
     )
-    timed = [(record, executions_ns(record, tick_ns)) for record in records if record.is_correct]
-    few = tuple(_few_text(record) for record, found in timed if len(found) < LEAST_KNOWN_RATIO * len(record.end_ns))
-    samples = [(resolved_center(found, tick_ns), len(found)) for _, found in timed if found]
+    timed = [record for record in records if record.is_correct]
+    n_launches = sum(len(each.end_ns) for each in timed)
+    dropped = tuple(dropped_text(timed)) if _n_dropped(timed) > MOST_DROPPED_RATIO * n_launches else ()
+    samples = [(resolved_center(found, tick_ns), len(found)) for each in timed if (found := each.durations_ns)]
     tick_error_ratio = max((_tick_error_ratio(each, n, tick_ns) for each, n in samples), default=0.0)
     coarse = f"its launches are too short for the tick of the device's clock, {tick_ns} ns"
     too_short = (coarse,) if tick_error_ratio > MOST_TICK_ERROR_RATIO else ()
     return CaseSamples(
         case_id=case.case_id,
         samples_ns=tuple(round(center) for center, _ in samples),
-        problems=(*problems, *wrong[:1], *few[:1], *too_short),
+        problems=(*problems, *wrong[:1], *dropped, *too_short),
         error_ratio=tick_error_ratio,
     )
 
@@ -186,27 +185,20 @@ def tick_of(records: Iterable[KernelRecord]) -> int | None:
     return measured_tick_ns(np.array(times, np.int64))
 
 
-def executions_ns(record: KernelRecord, tick_ns: int | None) -> tuple[int, ...]:
-    """Return the executions that are known; a launch without length counts where a kernel takes a few ticks."""
-    known = tuple(length for length in record.lengths_ns if length is not None)
-    longer = [length for length in known if length]
-    if longer and tick_ns and median(longer) < LEAST_TICKS_STAMPED * tick_ns:
-        return known
-    return tuple(longer)
-
-
-def _few_text(record: KernelRecord) -> str:
-    n_known, n_all = len(record.durations_ns), len(record.end_ns)
-    n_zero = sum(not start or not end for start, end in zip(record.start_ns, record.end_ns, strict=True))
-    return f"{n_known} of {n_all} launches have a START and an END that can be right ({n_zero} without a time)"
-
-
 def _tick_error_ratio(center_ns: float, n_launches: int, tick_ns: int | None) -> float:
     return tick_error_ns(tick_ns, n_launches) / center_ns if center_ns else float("inf")
 
 
-def stamp_text(records: Iterable[KernelRecord]) -> Iterator[str]:
-    """Yield what is odd about the times of a run, where anything is."""
-    lengths = [length for record in records for length in record.lengths_ns]
-    if n_odd := sum(not length for length in lengths):
-        yield f"{n_odd} of {len(lengths)} launches have no START and END that can be right, and are left out"
+def dropped_text(records: Sequence[KernelRecord]) -> Iterator[str]:
+    """Yield how many launches of a run were dropped and why, where any were."""
+    if n_dropped := _n_dropped(records):
+        stamps = [times for record in records for times in zip(record.start_ns, record.end_ns, strict=True)]
+        n_zero = sum(not all(times) for times in stamps)
+        yield (
+            f"{n_dropped} of {len(stamps)} launches have no START and END that can be right, and are left out "
+            f"({n_zero} without a time, {n_dropped - n_zero} in the wrong order)"
+        )
+
+
+def _n_dropped(records: Sequence[KernelRecord]) -> int:
+    return sum(len(record.end_ns) - len(record.durations_ns) for record in records)

@@ -134,6 +134,8 @@ class OpenClTrace:
     n_lost: int
     #: Commands that were not complete when the process ended; `None` where it did not end in order.
     n_unfinished: int | None
+    #: When the log was closed, on the host's clock; `None` where the process did not end in order.
+    ended_ns: int | None = None
 
     @property
     def is_complete(self) -> bool:

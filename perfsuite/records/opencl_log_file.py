@@ -79,13 +79,9 @@ class LogContent:
     path: Path
     content: bytes
 
-    def pid(self) -> int:
-        """Check the header; return the process that wrote it."""
-        return self._header()[0]
-
     def runs(self) -> Iterator[RecordRun]:
         """Yield the records that are whole."""
-        offset = self._header()[1]
+        _, offset = self.header()
         while offset + PREFIX.size <= len(self.content):
             kind, record_bytes = PREFIX.unpack_from(self.content, offset)
             if kind == record_bytes == 0 and self.content.count(0, offset) == len(self.content) - offset:
@@ -119,8 +115,8 @@ class LogContent:
         """Return the error for what cannot be in a log."""
         return MeasurementError(f"{self.path}: damaged at byte {offset}: {what}")
 
-    def _header(self) -> tuple[int, int]:
-        """Return the process and where the records begin."""
+    def header(self) -> tuple[int, int]:
+        """Check the header; return the process that wrote it, and where the records begin."""
         if len(self.content) < HEADER.size:
             raise MeasurementError(
                 f"{self.path}: {len(self.content)} bytes; expected a log of the OpenCL layer, {HEADER.size} or more"
@@ -187,7 +183,7 @@ class _Contents:
         own = _sorted(commands[~is_replayed] if is_replayed.any() else commands, "sequence")
         self._check_counts(own)
         return OpenClTrace(
-            pid=self._log.pid(),
+            pid=self._log.header()[0],
             commands=own,
             replayed=_sorted(commands[is_replayed], "host_start_ns"),
             names=("", *self._texts(self._names, "name")),
@@ -196,6 +192,7 @@ class _Contents:
             clock_points=tuple(self._clock_points),
             n_lost=self._n_lost if self._end is None else self._end[2],
             n_unfinished=None if self._end is None else self._end[3],
+            ended_ns=None if self._end is None else self._end[4],
         )
 
     def _take(self, run: RecordRun) -> None:

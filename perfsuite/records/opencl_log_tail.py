@@ -11,7 +11,7 @@ import numpy as np
 from perfsuite.errors import MeasurementError
 from perfsuite.records.live import LiveKernel
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, Commands, CommandType
-from perfsuite.records.opencl_log_file import CONTENT, HEADER, LEAST_BYTES, LONGEST_BYTES, MAGIC, PREFIX, RecordKind
+from perfsuite.records.opencl_log_file import HEADER, LogContent, RecordKind, RecordRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,8 @@ class OpenClLogTail:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
+        #: The header, and what is not whole yet.
         self._unread = b""
-        self._is_open = False
         self._names: dict[int, str] = {}
         self._device_of_queue: dict[int, int] = {}
         #: Host time less device time by device, ns, at the latest reading of its clock.
@@ -43,17 +43,22 @@ class OpenClLogTail:
         Raises MeasurementError: the file is no such log, or cannot be read.
         """
         self._unread += self._appended(limit_bytes)
-        commands: list[bytes] = []
-        n_lost = 0
-        for kind, content in self._records():
-            if kind == RecordKind.COMMAND:
-                commands.append(content[: COMMAND_DTYPE.itemsize])
-            elif kind == RecordKind.LOSS:
-                n_lost += CONTENT[RecordKind.LOSS].unpack_from(content)[2]
+        log = LogContent(path=self._path, content=self._unread)
+        commands, n_lost = [np.empty(0, COMMAND_DTYPE)], 0
+        if len(self._unread) < HEADER.size:
+            return TailedRecords(kernels=(), n_lost=0)
+        _, first = log.header()
+        end = first
+        for run in log.runs():
+            end = run.offset + run.n_records * run.record_bytes
+            if run.kind == RecordKind.COMMAND:
+                commands.append(log.commands(run))
+            elif run.kind == RecordKind.LOSS:
+                n_lost += log.fields(run)[2]
             else:
-                self._learn(kind, content)
-        found = np.frombuffer(b"".join(commands), COMMAND_DTYPE)
-        return TailedRecords(kernels=tuple(self._kernels(found)), n_lost=n_lost)
+                self._learn(log, run)
+        self._unread = self._unread[:first] + self._unread[end:]
+        return TailedRecords(kernels=tuple(self._kernels(np.concatenate(commands))), n_lost=n_lost)
 
     def _appended(self, limit_bytes: int) -> bytes:
         try:
@@ -67,40 +72,15 @@ class OpenClLogTail:
         self._offset += len(content)
         return content
 
-    def _records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield what is there whole, by kind, without its prefix; keep the rest."""
-        at = 0 if self._is_open else self._skip_header()
-        while self._is_open and len(self._unread) - at >= PREFIX.size:
-            kind, n_bytes = PREFIX.unpack_from(self._unread, at)
-            if not LEAST_BYTES.get(kind, PREFIX.size) <= n_bytes <= LONGEST_BYTES:
-                raise MeasurementError(f"{self._path}: a record of kind {kind} with {n_bytes} bytes; the log is broken")
-            if len(self._unread) - at < n_bytes:
-                break
-            yield kind, self._unread[at + PREFIX.size : at + n_bytes]
-            at += n_bytes
-        self._unread = self._unread[at:]
-
-    def _skip_header(self) -> int:
-        if len(self._unread) < HEADER.size:
-            return 0
-        magic, header_bytes, _, _ = HEADER.unpack_from(self._unread)
-        if magic != MAGIC:
-            raise MeasurementError(
-                f"{self._path}: begins with {magic!r}, expected {MAGIC!r}; it is no log of the layer"
-            )
-        self._is_open = len(self._unread) >= header_bytes
-        return int(header_bytes) if self._is_open else 0
-
-    def _learn(self, kind: int, content: bytes) -> None:
-        if kind == RecordKind.NAME:
-            text = CONTENT[RecordKind.NAME]
-            name, length = text.unpack_from(content)
-            self._names[name] = content[text.size : text.size + length].decode(errors="replace")
-        elif kind == RecordKind.QUEUE:
-            queue, _, device, _ = CONTENT[RecordKind.QUEUE].unpack_from(content)
+    def _learn(self, log: LogContent, run: RecordRun) -> None:
+        if run.kind == RecordKind.NAME:
+            name, text = log.text(run)
+            self._names[name] = text
+        elif run.kind == RecordKind.QUEUE:
+            queue, _, device, _ = log.fields(run)
             self._device_of_queue[queue] = device
-        elif kind == RecordKind.CLOCK:
-            device, _, device_ns, before_ns, after_ns = CONTENT[RecordKind.CLOCK].unpack_from(content)
+        elif run.kind == RecordKind.CLOCK:
+            device, _, device_ns, before_ns, after_ns = log.fields(run)
             self._shift_ns[device] = (before_ns + after_ns) // 2 - device_ns
 
     def _kernels(self, commands: Commands) -> Iterator[LiveKernel]:

@@ -11,10 +11,9 @@ import numpy as np
 from perfsuite.records.codec import plain_fields
 from perfsuite.records.opencl_commands import Commands, CommandType, OpenClTrace, TracedDevice
 from perfsuite.trace.opencl.device_clock import AlignedTrace, DeviceClock, align
-from perfsuite.trace.opencl.device_idle import DeviceActivity, IdleGap, IdleWindow, Window, device_activity
+from perfsuite.trace.opencl.device_idle import IdleGap, IdleWindow, device_activity
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread, kernel_statistics
-from perfsuite.trace.opencl.stamp_counts import n_by_stamp
-from perfsuite.trace.opencl.stamps import Anomaly, Stamp
+from perfsuite.trace.opencl.stamps import ANOMALY_WORDS, Anomaly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,29 +26,18 @@ class NamedGap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceIdle:
-    """When a device was idle, of a process whose commands are all known."""
-
-    #: From the first START to the last END; None where nothing was executed that has both.
-    whole: IdleWindow | None
-    n_gaps: int
-    #: The longest gaps, the longest first.
-    longest_gaps: tuple[NamedGap, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSummary:
     """One device that the process used."""
 
     device: TracedDevice
     #: None where no command had a time.
     clock: DeviceClock | None
-    #: Its commands of which each time is missing or cannot be right, those times that are.
-    n_missing: Mapping[Stamp, int]
-    #: First START and last END that were recorded; None where nothing was executed that has both.
-    span: Window | None
-    #: None where commands are missing: it may have been busy with them.
-    idle: DeviceIdle | None
+    #: From the first START that was recorded to the last END; None where nothing was executed that has both.
+    whole: IdleWindow | None
+    #: The longest gaps, the longest first, and how many there are; None where commands were lost: it may have been busy
+    #: with them.
+    longest_gaps: tuple[NamedGap, ...] | None
+    n_gaps: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +54,7 @@ class OpenClSummary:
     is_complete: bool
     #: Commands by type, the types that there are.
     n_by_type: Mapping[CommandType, int]
-    #: Commands by anomaly and type, those that there are; a command may have several anomalies, but one
-    #: that failed has no other: its times mean nothing.
+    #: Commands by anomaly and type, those that there are.
     n_by_anomaly: Mapping[Anomaly, Mapping[CommandType, int]]
     #: Commands with any anomaly.
     n_odd: int
@@ -103,28 +90,19 @@ def _devices(aligned: AlignedTrace, n_gaps: int | None) -> Iterator[DeviceSummar
     clocks = {each.device: each for each in aligned.clocks}
     for position, device in enumerate(aligned.trace.devices):
         activity = device_activity(aligned, position)
+        gaps = None if n_gaps is None else activity.gaps(n_longest=n_gaps)
         yield DeviceSummary(
             device=device,
             clock=clocks.get(position),
-            n_missing=n_by_stamp(aligned.missing[aligned.device == position]),
-            span=activity.span,
-            idle=None if n_gaps is None else _idle(aligned.trace, activity, n_gaps),
+            whole=activity.idle([activity.span])[0] if activity.span else None,
+            longest_gaps=None if gaps is None else tuple(_named(aligned.trace, gap) for gap in gaps),
+            n_gaps=None if gaps is None else activity.n_gaps,
         )
 
 
-def _idle(trace: OpenClTrace, activity: DeviceActivity, n_gaps: int) -> DeviceIdle:
-    return DeviceIdle(
-        whole=activity.idle([activity.span])[0] if activity.span else None,
-        n_gaps=activity.n_gaps,
-        longest_gaps=tuple(_named(trace, gap) for gap in activity.gaps(n_longest=n_gaps)),
-    )
-
-
 def _n_by_anomaly(aligned: AlignedTrace) -> dict[Anomaly, dict[CommandType, int]]:
-    flags, commands = aligned.anomalies, aligned.trace.commands
-    is_failed = (flags & Anomaly.FAILED) != 0
-    holds = {each: ((flags & each) != 0) & ~is_failed for each in Anomaly} | {Anomaly.FAILED: is_failed}
-    return {each: _n_by_type(commands[found]) for each, found in holds.items() if found.any()}
+    found = {each: aligned.trace.commands[aligned.anomalies == each] for each in ANOMALY_WORDS}
+    return {each: _n_by_type(commands) for each, commands in found.items() if commands.size}
 
 
 def _n_by_type(commands: Commands) -> dict[CommandType, int]:
@@ -133,8 +111,7 @@ def _n_by_type(commands: Commands) -> dict[CommandType, int]:
 
 
 def _named(trace: OpenClTrace, gap: IdleGap) -> NamedGap:
-    preceding, following = (_name(trace, position) for position in (gap.preceding, gap.following))
-    return NamedGap(gap=gap, preceding=preceding, following=following)
+    return NamedGap(gap=gap, preceding=_name(trace, gap.preceding), following=_name(trace, gap.following))
 
 
 def _name(trace: OpenClTrace, position: int) -> str:
@@ -142,7 +119,7 @@ def _name(trace: OpenClTrace, position: int) -> str:
     return trace.names[command["name"]] or CommandType(command["type"]).name.lower()
 
 
-_CLOCK = ("n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns", "tick_ns")
+_CLOCK = ("n_readings", "drift_ppm", "drift_error_ppm", "error_ns", "tick_ns")
 
 
 def plain_process(summary: OpenClSummary) -> dict[str, Any]:
@@ -161,22 +138,21 @@ def _counts(n_by_type: Mapping[CommandType, int]) -> dict[str, int]:
 
 
 def _device(summary: DeviceSummary) -> dict[str, Any]:
-    clock, span, idle = summary.clock, summary.span, summary.idle
-    whole = idle and idle.whole
+    clock, whole, gaps = summary.clock, summary.whole, summary.longest_gaps
+    idle = None if gaps is None else whole
     return {
         **plain_fields(summary.device, "platform_name", "device_name", "driver_version", "timer_resolution_ns"),
-        "n_missing": {str(each.name).lower(): count for each, count in summary.n_missing.items()},
         "clock": clock and {"basis": clock.basis.value, **plain_fields(clock, *_CLOCK)},
-        "first_start_ns": span and span[0],
-        "last_end_ns": span and span[1],
-        "busy_ns": whole and whole.busy_ns,
-        "idle_ratio": whole and whole.idle_ratio,
-        "n_left_out": whole and whole.n_left_out,
-        "n_gaps": idle and idle.n_gaps,
-        "longest_gaps": idle
+        "first_start_ns": whole and whole.start_ns,
+        "last_end_ns": whole and whole.end_ns,
+        "busy_ns": idle and idle.busy_ns,
+        "idle_ratio": idle and idle.idle_ratio,
+        "n_left_out": idle and idle.n_left_out,
+        "n_gaps": summary.n_gaps,
+        "longest_gaps": gaps
         and [
             {**plain_fields(each.gap, "start_ns", "duration_ns"), **plain_fields(each, "preceding", "following")}
-            for each in idle.longest_gaps
+            for each in gaps
         ],
     }
 

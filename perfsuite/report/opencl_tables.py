@@ -8,10 +8,10 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.report.opencl_summary import DeviceIdle, DeviceSummary, OpenClSummary
+from perfsuite.report.opencl_summary import DeviceSummary, OpenClSummary
 from perfsuite.trace.opencl.device_clock import ClockBasis, DeviceClock
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread
-from perfsuite.trace.opencl.stamp_counts import ANOMALY_WORDS
+from perfsuite.trace.opencl.stamps import ANOMALY_WORDS
 from perfsuite.units import format_count, format_ns
 
 _TYPE_WORDS = {
@@ -23,7 +23,6 @@ _TYPE_WORDS = {
 _BASIS_WORDS = {
     ClockBasis.TIMER: "its timer",
     ClockBasis.ENQUEUE_CALLS: "enqueue calls",
-    ClockBasis.TIMER_AND_CALLS: "its timer and enqueue calls",
 }
 
 
@@ -37,9 +36,6 @@ def count_lines(summary: OpenClSummary) -> Iterator[str]:
         device = each.device
         yield f"  {device.platform_name}, {device.device_name}, driver {device.driver_version}"
         yield f"  {_clock_words(each.clock)}"
-        if each.n_missing:
-            missing = ", ".join(f"{count} {stamp.name}" for stamp, count in each.n_missing.items())
-            yield f"  times that are missing or cannot be right: {missing}"
 
 
 def kernel_line(summary: OpenClSummary, n_top: int) -> str:
@@ -89,24 +85,24 @@ def _tick_text(kernel: KernelStatistics) -> str:
 def idle_line(device: DeviceSummary, summary: OpenClSummary) -> str:
     """Say how much of the time from its first command to its last a device was idle, or why that is not known."""
     name = device.device.device_name
-    if device.idle is None:
+    if device.n_gaps is None:
         return f"{name}: idle time not known: {_missing(summary)}"
-    whole = device.idle.whole
+    whole = device.whole
     if whole is None or whole.idle_ratio is None:
         return f"{name}: executed nothing"
-    length, gaps = format_ns(whole.end_ns - whole.start_ns), format_count(device.idle.n_gaps, "gap")
+    length, gaps = format_ns(whole.end_ns - whole.start_ns), format_count(device.n_gaps, "gap")
     bound = "at most " if whole.n_left_out else ""
     return f"{name}: idle {bound}{whole.idle_ratio:.1%} of the {length} from its first command to its last, in {gaps}"
 
 
-def gap_table(idle: DeviceIdle) -> Table:
+def gap_table(device: DeviceSummary) -> Table:
     """Show the longest gaps of a device, their begin counted from its first command's."""
     table = _table(
         *(Column(name, justify="right", no_wrap=True) for name in ("longest gaps", "begin at")),
         *(Column(name, overflow="fold") for name in ("after", "before")),
     )
-    first_ns = idle.whole.start_ns if idle.whole else 0
-    for each in idle.longest_gaps:
+    first_ns = device.whole.start_ns if device.whole else 0
+    for each in device.longest_gaps or ():
         table.add_row(
             format_ns(each.gap.duration_ns),
             format_ns(each.gap.start_ns - first_ns),
@@ -151,8 +147,7 @@ def _clock_words(clock: DeviceClock | None) -> str:
     if clock is None:
         return "its clock could not be read"
     error = "not known" if clock.error_ns is None else f"at most {format_ns(clock.error_ns)}"
-    steps = f", {format_count(clock.n_steps, 'step')}" if clock.n_steps else ""
     basis = f"{_BASIS_WORDS[clock.basis]} ({clock.n_readings} readings)"
-    drift = f"{clock.drift_ppm:+.0f} ± {clock.drift_error_ppm:.0f} ppm"
+    drift = f"{round(clock.drift_ppm):+d} ± {clock.drift_error_ppm:.0f} ppm"
     tick = "not known" if clock.tick_ns is None else format_ns(clock.tick_ns)
-    return f"clock: tick {tick}, error {error}, drift {drift}{steps}, by {basis}"
+    return f"clock: tick {tick}, error {error}, drift {drift}, by {basis}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TypeVar
@@ -78,19 +78,6 @@ class ForecastScore:
             last_median_percent=_median(last),
             mean_median_percent=_median(mean),
         )
-
-
-def forecast_errors(latencies_ns: Iterable[int], horizons: Sequence[int] = HORIZONS) -> tuple[HorizonErrors, ...]:
-    """Forecast a series step by step, each time from its past alone, and return the errors of each horizon.
-
-    Raises ValueError: a latency is not positive, or a horizon is not.
-    """
-    score = ForecastScore(horizons)
-    for step, latency_ns in enumerate(latencies_ns):
-        if latency_ns <= 0:
-            raise ValueError(f"step {step} took {latency_ns} ns, expected more than 0")
-        score.observe(step, latency_ns)
-    return score.errors()
 
 
 def _median(values: Sequence[float]) -> float | None:

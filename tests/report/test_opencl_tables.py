@@ -29,8 +29,8 @@ def told(traced: OpenClTrace, n_top: int = 2) -> str:
     lines = [*count_lines(found), kernel_line(found, n_top), *printed(kernel_table(found, n_top))]
     for device in found.devices:
         lines.append(idle_line(device, found))
-        if device.idle is not None and device.idle.longest_gaps:
-            lines += printed(gap_table(device.idle))
+        if device.longest_gaps:
+            lines += printed(gap_table(device))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

@@ -30,7 +30,7 @@ from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, ke
 JSON_NAME = "trace.json"
 
 #: Raised whenever a key of the JSON changes its meaning.
-SCHEMA = 2
+SCHEMA = 3
 
 _LOGS = "opencl-*.log"
 
@@ -119,5 +119,5 @@ def _parts(summaries: Sequence[OpenClSummary], plain: Mapping[str, Any], n_top: 
             yield from ("", kernel_line(summary, n_top), kernel_table(summary, n_top))
         for device in summary.devices:
             yield from ("", idle_line(device, summary))
-            if device.idle and device.idle.longest_gaps:
-                yield gap_table(device.idle)
+            if device.longest_gaps:
+                yield gap_table(device)

@@ -1,9 +1,9 @@
 """The tick of a device's clock: the step in which its times come, and what it leaves unknown of a duration.
 
 The tick is measured: the greatest number of which all differences of START and END are multiples. Where a tick is no
-whole number of ns, such as the 52.083 ns of 19.2 MHz, times are cut to one, and the step is the longest period that
-nearly all short differences share. Of times too few to tell, it is no more than the smallest difference, and what the
-driver says; 1 ns is what drivers say that do not know.
+whole number of ns, such as the 52.083 ns of 19.2 MHz, times are cut to one, and it is the step of which all short
+differences are multiples to a few ns. Where the times do not tell, it is what the driver says, and no more than the
+smallest difference; 1 ns is what drivers say that do not know.
 
 A duration of a whole number of ticks and a share f of one is cut to that number or to one more, where its begin has no
 relation to the ticks: it is off by a variance of f (1 - f) tick^2, a quarter of tick^2 at most. The mean of n durations
@@ -22,21 +22,13 @@ import numpy as np
 
 from perfsuite.records.engine_trace import Times
 
-#: Fewer differences may all be of several ticks.
-_LEAST_DIFFERENCES = 8
-
-#: How far a difference of two differences of times may be off where each time is cut to a ns.
-_ROUNDED_NS = 2
-
-#: The longest difference of which periods are looked for, and into how many steps a frequency of 1 / ns is divided.
-_MOST_NS, _N_STEPS = 1 << 16, 1 << 18
-#: The shortest period that can be distinguished where times are cut to a ns.
-_LEAST_PERIOD_NS = 8
-#: How much of the differences share a period (1: all), and below what they do not; how unlikely chance is (e^-5).
-_SHARED, _NOT_SHARED, _LOG_CHANCE = 0.9, 0.5, 5.0
-
-#: A kernel that takes fewer ticks may well end in the tick in which it began; of a longer one that was not stamped.
-LEAST_TICKS_STAMPED = 4
+#: Fewer differences may all be of several ticks; how unlikely chance is (e^-5).
+_LEAST_DIFFERENCES, _LOG_CHANCE = 8, 5.0
+#: The shortest step that can be distinguished where times are cut to a ns, and by how much a difference of two
+#: differences may be off for that.
+_LEAST_STEP_NS, _CUT_NS = 8, 3
+#: A difference is short up to so many ticks; of those of a few, the step is estimated at first.
+_SHORT, _FEW = 16, 4
 
 #: A kernel of which the tick leaves more than this share unknown is not measured.
 MOST_TICK_ERROR_RATIO = 0.5
@@ -48,51 +40,35 @@ def measured_tick_ns(times_ns: Times, reported_ns: int | None = None) -> int | N
     `reported_ns` is ``CL_DEVICE_PROFILING_TIMER_RESOLUTION``.
     """
     differences_ns = np.diff(np.unique(times_ns[times_ns != 0]))
+    told_ns = reported_ns if reported_ns and reported_ns > 1 else None
     if not differences_ns.size:
-        return reported_ns if reported_ns != 1 else None
+        return told_ns
     distinct_ns = np.unique(differences_ns)
-    is_many = differences_ns.size >= _LEAST_DIFFERENCES
-    measured_ns = (is_many and (_divisor_ns(distinct_ns) or _step_ns(distinct_ns))) or _period_ns(distinct_ns)
-    return measured_ns or (min(reported_ns, int(distinct_ns[0])) if reported_ns and reported_ns > 1 else None)
-
-
-def _divisor_ns(distinct_ns: Times) -> int | None:
-    """Return what all differences are multiples of; chance would have a difference be a multiple of d with 1 / d."""
     divisor_ns = int(np.gcd.reduce(distinct_ns))
-    return divisor_ns if distinct_ns.size * log(divisor_ns) >= _LOG_CHANCE else None
+    # Chance would have a difference be a multiple of d with 1 / d.
+    if differences_ns.size >= _LEAST_DIFFERENCES:
+        if distinct_ns.size * log(divisor_ns) >= _LOG_CHANCE:
+            return divisor_ns
+        if (step_ns := _step_ns(distinct_ns)) is not None:
+            return step_ns
+    return min(told_ns, int(distinct_ns[0])) if told_ns else None
 
 
 def _step_ns(distinct_ns: Times) -> int | None:
-    """Return the least difference where all are multiples of it, to a ns: kernels of a few ticks."""
-    n_ticks = np.rint(distinct_ns / distinct_ns[0])
-    step_ns = float(np.median(distinct_ns / n_ticks))
-    is_step = bool((np.abs(distinct_ns - n_ticks * step_ns) <= 1).all())
-    # Of three neighbouring ns one is hit by chance with 3 / step.
-    return round(step_ns) if is_step and np.unique(n_ticks).size * log(step_ns / 3) >= _LOG_CHANCE else None
-
-
-def _period_ns(distinct_ns: Times) -> int | None:
-    """Return the period that short differences share, to a ns; 1 where there is none, `None` where they do not tell.
-
-    The strength of a period T is ``|mean(exp(2 pi i d / T))|`` of the differences d, and of how far apart these lie: 1
-    where all are multiples. Of n differences that are not, the strongest of M periods has about ``sqrt(ln(M) / n)``.
-    """
+    """Return the step of short differences, and of those between them; 1 if they have none, `None` if all are long."""
     apart_ns = np.unique(np.concatenate([distinct_ns, np.diff(distinct_ns)]))
-    apart_ns = apart_ns[(apart_ns > _ROUNDED_NS) & (apart_ns <= _MOST_NS)]
-    if not apart_ns.size or log(apart_ns[-1]) + _LOG_CHANCE > _SHARED**2 * apart_ns.size:
-        return None
-    strengths = np.abs(np.fft.rfft(np.bincount(apart_ns), _N_STEPS))[: _N_STEPS // _LEAST_PERIOD_NS] / apart_ns.size
-    n_longer = int(np.argmax(strengths < _NOT_SHARED))  # periods that are longer than all differences
-    if not n_longer:
-        return None
-    is_shared = strengths[n_longer:] >= _SHARED
-    if not is_shared.any():
+    apart_ns = apart_ns[apart_ns >= _CUT_NS]
+    if not apart_ns.size or apart_ns[0] < _LEAST_STEP_NS:
         return 1
-    first = n_longer + int(np.argmax(is_shared))
-    beyond = first + int(np.argmax(strengths[first:] < _SHARED))
-    period_ns = _N_STEPS / (first + int(np.argmax(strengths[first : max(beyond, first + 1)])))
-    long_ns = apart_ns[apart_ns >= period_ns / 2]
-    return round(float(np.median(long_ns / np.rint(long_ns / period_ns))))
+    n_ticks = np.rint(apart_ns / apart_ns[0])
+    few = n_ticks <= _FEW
+    n_ticks = np.rint(apart_ns / np.median(apart_ns[few] / n_ticks[few]))
+    short_ns, n_ticks = apart_ns[n_ticks <= _SHORT], n_ticks[n_ticks <= _SHORT]
+    step_ns = float(np.median(short_ns / n_ticks))
+    is_step = bool((np.abs(short_ns - n_ticks * step_ns) <= _CUT_NS).all())
+    # Chance would have a difference be so near to a multiple with 2 cuts and a ns over the step.
+    is_no_chance = (short_ns.size - 1) * log(step_ns / (2 * _CUT_NS + 1)) >= _LOG_CHANCE
+    return round(step_ns) if is_step and is_no_chance else None
 
 
 def tick_error_ns(tick_ns: int | None, n_durations: int) -> float:

@@ -3,8 +3,8 @@
     busy(a, b)  = length of [a, b] within the union of [START, END] of the device's commands
     idle share  = 1 - busy(a, b) / (b - a)
 
-All times are on the host's clock. Markers and barriers occupy no device. A command whose START or END is not known is
-left out: the idle share of a window that has some is no more than that, and a gap that one may have filled is no gap.
+All times are on the host's clock. Markers and barriers occupy no device. A command that was dropped is left out:
+the idle share of a window that has some is no more than that, and a gap that one may have filled is no gap.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class IdleWindow:
     start_ns: int
     end_ns: int
     busy_ns: int
-    #: Commands enqueued within the window whose START or END is not known, whose time counts as idle.
+    #: Commands enqueued within the window that were dropped, whose time counts as idle.
     n_left_out: int
 
     @property
@@ -68,7 +68,7 @@ class DeviceActivity:
     #: Positions in ``trace.commands`` of the first command of each stretch, and of the one that ended last.
     first: _Index
     last: _Index
-    #: When its commands without START or END were enqueued, in the order of time.
+    #: When its commands that were dropped were enqueued, in the order of time.
     left_out_ns: Times
     #: Which gaps none of these may have filled.
     is_gap: npt.NDArray[np.bool_]
@@ -115,7 +115,7 @@ def device_activity(aligned: AlignedTrace, device: int) -> DeviceActivity:
     """Return when one of the trace's devices was busy."""
     commands = aligned.trace.commands
     here = (aligned.device == device) & (commands["type"] != CommandType.MARKER)
-    is_left_out = here & ~aligned.is_placed
+    is_left_out = here & ~aligned.is_kept
     found = np.flatnonzero(here & ~is_left_out)
     found = found[np.argsort(aligned.start_ns[found], kind="stable")]
     start_ns, end_ns = aligned.start_ns[found], aligned.end_ns[found]

@@ -23,7 +23,6 @@ import numpy.typing as npt
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.device_clock import AlignedTrace
-from perfsuite.trace.opencl.stamps import EXECUTION
 
 #: Chance that a slope lies within its interval.
 CONFIDENCE = 0.99
@@ -97,7 +96,7 @@ def step_totals(
     inside = np.flatnonzero((commands["type"] == CommandType.KERNEL) & (step >= 0))
     names, rows = np.unique(commands["name"][inside], return_inverse=True)
     cells = rows * len(steps) + step[inside]
-    executed_ns, is_executed = (each[inside] for each in aligned.duration_ns(EXECUTION))
+    executed_ns, is_executed = (each[inside] for each in aligned.execution)
     totals_ns = np.zeros(names.size * len(steps), dtype=np.int64)
     np.add.at(totals_ns, cells[is_executed], executed_ns[is_executed])
     is_known = np.ones(totals_ns.size, dtype=bool)

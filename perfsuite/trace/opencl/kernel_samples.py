@@ -14,12 +14,11 @@ import numpy.typing as npt
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.clock_tick import MOST_TICK_ERROR_RATIO, tick_error_ns
-from perfsuite.trace.opencl.device_clock import AlignedTrace
+from perfsuite.trace.opencl.device_clock import AlignedTrace, Durations
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
 from perfsuite.trace.opencl.kernel_statistics import occupied_times
-from perfsuite.trace.opencl.known_times import FilledTimes, fill_errors, filled
-from perfsuite.trace.opencl.stamp_counts import anomaly_text, stamp_notes
-from perfsuite.trace.opencl.stamps import EXECUTION
+from perfsuite.trace.opencl.known_times import FilledTimes, filled
+from perfsuite.trace.opencl.stamps import anomaly_text
 from perfsuite.trace.samples import TracedPhase
 
 
@@ -28,7 +27,7 @@ class KernelPhase:
     """One occurrence of a phase with the kernels that it enqueued."""
 
     traced: TracedPhase
-    #: Execution by kernel, launches summed, ns; those that are not known are filled in.
+    #: Execution by kernel, launches summed, ns; the mean of the others stands for those that were dropped.
     kernel_ns: Mapping[str, int]
     #: Why nothing that its kernels sum to can be counted; empty where it can.
     problem: str = ""
@@ -44,8 +43,7 @@ class MappedRun:
     #: Why one operator, or one kernel, cannot, by phase and name.
     operator_problems: Mapping[tuple[Phase, str], str] = field(default_factory=dict)
     kernel_problems: Mapping[tuple[Phase, str], str] = field(default_factory=dict)
-    #: By phase and kernel: by how much its time may be off, over it, for the tick of the device's clock and for the
-    #: launches that are not known.
+    #: By phase and kernel: by how much its time may be off, over it, for the tick of the device's clock.
     error_ratio: Mapping[tuple[Phase, str], float] = field(default_factory=dict)
     #: What is odd about the times that the driver gave, one line a device.
     notes: tuple[str, ...] = ()
@@ -55,8 +53,8 @@ def map_run(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping)
     """Give the commands of each prefill and decode step to its operators.
 
     An operator lasts as long as its kernels occupy the queue: from the END of the command before them to their own. A
-    step whose sequence of kernels was never learnt makes all of a run's operators and kernels a problem; a time that
-    is not known only those that need it, where nothing can stand for it.
+    step whose sequence of kernels was never learnt makes all of a run's operators and kernels a problem; launches whose
+    times cannot be right only those that have more of them than `MOST_DROPPED_RATIO`.
     """
     occupied = occupied_times(aligned)
     found = {phase: _MappedPhase(record, aligned, mapping, phase, occupied) for phase in GRAPH_PHASES}
@@ -68,7 +66,7 @@ def map_run(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping)
         operator_problems={(phase, role): text for phase, each in mapped.items() for role, text in each.operators()},
         kernel_problems={(phase, name): text for phase, each in mapped.items() for name, text in each.kernels()},
         error_ratio={(phase, name): ratio for phase, each in mapped.items() for name, ratio in each.errors.items()},
-        notes=tuple(stamp_notes(aligned)),
+        notes=tuple(_notes(aligned)),
     )
 
 
@@ -81,29 +79,23 @@ class _MappedPhase:
         aligned: AlignedTrace,
         mapping: KernelMapping,
         phase: Phase,
-        occupied: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
+        occupied: Durations,
     ) -> None:
         self.spans = phase_spans(record, phase)
         self._aligned = aligned
-        self._here = [_kernels(aligned, span) for span in self.spans]
-        self._at = np.concatenate([np.empty(0, np.intp), *self._here])
+        here = [_kernels(aligned, span) for span in self.spans]
+        self._at = np.concatenate([np.empty(0, np.intp), *here])
         names = aligned.trace.names
         self._names = [names[each] for each in aligned.trace.commands["name"][self._at].tolist()]
-        self._steps = np.repeat(np.arange(len(self._here)), [each.size for each in self._here]).tolist()
-        bounds = np.cumsum([0, *(each.size for each in self._here)]).tolist()
+        bounds = np.cumsum([0, *(each.size for each in here)]).tolist()
         self._parts = [slice(first, last) for first, last in pairwise(bounds)]
         self._learnt = [mapping.roles_of(phase, tuple(self._names[part])) for part in self._parts]
         self._roles = [
             role for part, learnt in zip(self._parts, self._learnt, strict=True) for role in _of(learnt, part)
         ]
-        self._alike = list(zip(self._roles, self._names, strict=True))
-        executed = aligned.duration_ns(EXECUTION)
-        self._executed = self._filled(executed, self._names)
+        self._executed = self._filled(aligned.execution, self._names)
         self._occupied = self._filled(occupied, self._roles)
-        of_fill = fill_errors(
-            self._executed, executed[1][self._at], alike=self._alike, steps=self._steps, counted=self._names
-        )
-        self.errors = {name: ratio + of_fill.get(name, 0.0) for name, ratio in self._tick_errors()}
+        self.errors = dict(self._tick_errors())
 
     def occurrences(self) -> Iterator[KernelPhase]:
         """Yield each occurrence."""
@@ -117,29 +109,26 @@ class _MappedPhase:
 
     def operators(self) -> Iterator[tuple[str, str]]:
         """Yield the operators that cannot be counted, and why."""
-        for role in self._occupied.unknown:
-            n_known, n_all = self._occupied.n_known[role], self._occupied.n_launches[role]
+        for role, n_unknown in self._occupied.n_unknown.items():
             of_role = self._at[[each == role for each in self._roles]]
             yield (
-                str(role),
-                f"of {n_known} of the {n_all} launches it is known from when to when they occupy the queue "
-                f"({anomaly_text(self._aligned, of_role)})",
+                role,
+                f"of {n_unknown} of {of_role.size} launches it is not known from when to when they occupy the queue "
+                f"({anomaly_text(self._aligned.anomalies[of_role])})",
             )
 
     def kernels(self) -> Iterator[tuple[str, str]]:
         """Yield the kernels that cannot be counted, and why."""
-        for name in self._executed.unknown:
-            n_known, n_all = self._executed.n_known[name], self._executed.n_launches[name]
+        for name, n_unknown in self._executed.n_unknown.items():
             of_kernel = self._at[[each == name for each in self._names]]
-            odd = anomaly_text(self._aligned, of_kernel)
-            yield str(name), f"{n_known} of {n_all} launches have a START and an END that can be right ({odd})"
+            odd = anomaly_text(self._aligned.anomalies[of_kernel])
+            yield name, f"{n_unknown} of {of_kernel.size} launches have a START or an END that cannot be right ({odd})"
         for name, ratio in self.errors.items():
-            if ratio > MOST_TICK_ERROR_RATIO and name not in self._executed.unknown:
-                n_known, n_all = self._executed.n_known[name], self._executed.n_launches[name]
+            if ratio > MOST_TICK_ERROR_RATIO and name not in self._executed.n_unknown:
                 yield (
                     name,
-                    f"{n_known} of {n_all} launches, timed by a clock that ticks every {self._tick_ns() or '?'} ns, "
-                    f"leave more than {100 * MOST_TICK_ERROR_RATIO:g} % of its time unknown",
+                    f"{self._executed.n_known[name]} launches, timed by a clock that ticks every "
+                    f"{self._tick_ns() or '?'} ns, leave more than {100 * MOST_TICK_ERROR_RATIO:g} % of it unknown",
                 )
 
     def _tick_errors(self) -> Iterator[tuple[str, float]]:
@@ -152,7 +141,7 @@ class _MappedPhase:
         for name, total_ns in totals_ns.items():
             n_known = self._executed.n_known[name]
             if total_ns and n_known:
-                of_mean_ns = tick_error_ns(tick_ns, n_known) * self._executed.n_launches[name]
+                of_mean_ns = tick_error_ns(tick_ns, n_known) * self._names.count(name)
                 of_sums_ns = (tick_ns or 0) / 2 * len(self.spans)
                 yield name, (sqrt(pi / 2) * of_mean_ns + of_sums_ns) / total_ns
             elif n_known:
@@ -162,11 +151,9 @@ class _MappedPhase:
         devices = self._aligned.device[self._at]
         return self._aligned.tick_ns(int(devices[0])) if devices.size else None
 
-    def _filled(
-        self, times: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]], counted: Sequence[str]
-    ) -> FilledTimes:
+    def _filled(self, times: Durations, counted: Sequence[str]) -> FilledTimes:
         times_ns, is_known = (each[self._at] for each in times)
-        return filled(times_ns, is_known, alike=self._alike, steps=self._steps, counted=counted)
+        return filled(times_ns, is_known, list(zip(self._roles, self._names, strict=True)), counted)
 
 
 def _of(learnt: tuple[str, ...] | None, part: slice) -> Sequence[str]:
@@ -203,3 +190,14 @@ def _problems(aligned: AlignedTrace, phases: Mapping[Phase, tuple[KernelPhase, .
         wrong = [each.problem for each in occurrences if each.problem]
         if wrong:
             yield f"{phase.value}: {wrong[0]} ({len(wrong)} of {len(occurrences)} times)"
+
+
+def _notes(aligned: AlignedTrace) -> Iterator[str]:
+    """Yield a line for each device whose driver gave times that cannot be right: of how many commands, and which."""
+    for position, device in enumerate(aligned.trace.devices):
+        anomalies = aligned.anomalies[aligned.device == position]
+        if n_odd := np.count_nonzero(anomalies):
+            yield (
+                f"{device.device_name}, driver {device.driver_version}: times of {n_odd} of {anomalies.size} commands "
+                f"cannot be right: {anomaly_text(anomalies)}"
+            )

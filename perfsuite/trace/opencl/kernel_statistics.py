@@ -8,16 +8,16 @@ Of one command with the times QUEUED, SUBMIT, START and END of its device's cloc
     occupied  = END - max(END of the command before it on the same in-order queue, QUEUED)
 
 `occupied` is what the launch adds to its queue, dispatch included. The command before it is the last one that is no
-marker. It is not known on an out-of-order queue, nor where the END of the command before it is not known. QUEUED counts
-only where the queue was empty: a SUBMIT, or an enqueue call, that was over by then says that it was not.
+marker. It is not known on an out-of-order queue, nor where the command before it was lost or dropped.
 
-Each of them is of the launches whose times for it are known; a launch without START may have a queueing time.
+A launch whose START and END cannot be right counts in none of them; one whose QUEUED or SUBMIT cannot, in execution.
 
 *Source*: OpenCL 3.0, section 5.14 (``CL_PROFILING_COMMAND_*``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +26,9 @@ import numpy.typing as npt
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.clock_tick import tick_error_ns
-from perfsuite.trace.opencl.device_clock import AlignedTrace
-from perfsuite.trace.opencl.stamps import DISPATCH, EXECUTION, QUEUEING, Anomaly, Stamp
+from perfsuite.trace.opencl.device_clock import AlignedTrace, Durations
+from perfsuite.trace.opencl.stamps import Mask, has_queued
 
-_QUEUED, _SUBMIT, _END = np.uint16(Stamp.QUEUED), np.uint16(Stamp.SUBMIT), np.uint16(Stamp.END)
-_Mask = npt.NDArray[np.bool_]
 _Index = npt.NDArray[np.intp]
 
 
@@ -71,13 +69,13 @@ def kernel_statistics(aligned: AlignedTrace) -> tuple[KernelStatistics, ...]:
     """Return the statistics of each kernel, the one with the longest total first."""
     commands = aligned.trace.commands
     kernels = np.flatnonzero(commands["type"] == CommandType.KERNEL)
-    times = _Times(
-        execution=aligned.duration_ns(EXECUTION),
-        queueing=aligned.duration_ns(QUEUEING),
-        dispatch=aligned.duration_ns(DISPATCH),
-        occupied=occupied_times(aligned),
-    )
-    execution_ns, is_known = times.execution
+    times = {
+        "execution": aligned.execution,
+        "queueing": aligned.queueing,
+        "dispatch": aligned.dispatch,
+        "occupied": occupied_times(aligned),
+    }
+    execution_ns, is_known = aligned.execution
     total_ns = int(execution_ns[kernels][is_known[kernels]].sum())
     by_name = kernels[np.argsort(commands["name"][kernels], kind="stable")]
     launches = np.split(by_name, np.flatnonzero(np.diff(commands["name"][by_name])) + 1) if by_name.size else []
@@ -85,29 +83,14 @@ def kernel_statistics(aligned: AlignedTrace) -> tuple[KernelStatistics, ...]:
     return tuple(sorted(found, key=lambda each: (-(each.execution.total_ns if each.execution else 0), each.name)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Times:
-    """Durations of every command, ns, and of which commands they are known."""
-
-    execution: tuple[Times, _Mask]
-    queueing: tuple[Times, _Mask]
-    dispatch: tuple[Times, _Mask]
-    occupied: tuple[Times, _Mask]
-
-
-def occupied_times(aligned: AlignedTrace) -> tuple[Times, _Mask]:
+def occupied_times(aligned: AlignedTrace) -> Durations:
     """Return `occupied` of every command, ns, and of which commands it is known."""
     commands = aligned.trace.commands
     occupied_ns = np.zeros(commands.size, dtype=np.int64)
     is_known = np.zeros(commands.size, dtype=bool)
     # Where a command was lost before another, the number of this one is ahead of its position.
     n_missing = commands["sequence"].astype(np.int64) - np.arange(commands.size)
-    has_queued, has_submit, has_end = ((aligned.missing & stamp) == 0 for stamp in (_QUEUED, _SUBMIT, _END))
-    # When a command was surely queued: by its call, put on the device's clock; where that clock is known.
-    called_ns = commands["host_end_ns"] - (aligned.end_ns - commands["end_ns"])
-    has_called = has_end & np.isin(
-        aligned.device, [each.device for each in aligned.clocks if each.error_ns is not None]
-    )
+    kept, queued = aligned.is_kept, has_queued(commands, aligned.anomalies)
     for queue in aligned.trace.queues:
         here = np.flatnonzero(commands["queue"] == queue.queue)
         if queue.is_out_of_order or not here.size:
@@ -115,18 +98,14 @@ def occupied_times(aligned: AlignedTrace) -> tuple[Times, _Mask]:
         before = _before(commands["type"][here] == CommandType.MARKER)
         has_one = before >= 0
         end_before_ns = np.where(has_one, commands["end_ns"][here[before]], np.iinfo(np.int64).min)
-        latest_ns = np.where(has_submit[here], commands["submit_ns"][here], called_ns[here])
-        was_full = (has_submit | has_called)[here] & (latest_ns <= end_before_ns)
-        begin_ns = np.where(has_queued[here], np.maximum(commands["queued_ns"][here], end_before_ns), end_before_ns)
-        occupied_ns[here] = commands["end_ns"][here] - begin_ns
+        occupied_ns[here] = commands["end_ns"][here] - np.maximum(commands["queued_ns"][here], end_before_ns)
         missing_before = np.where(has_one, n_missing[here[before]], 0)
-        is_known[here] = (n_missing[here] == missing_before) & (~has_one | has_end[here[before]])
-        is_known[here] &= has_end[here] & (has_queued[here] | was_full) & (occupied_ns[here] >= 0)
-    is_known &= ((aligned.anomalies & Anomaly.WRAPPED) == 0) & (commands["type"] != CommandType.MARKER)
-    return occupied_ns, is_known
+        is_known[here] = (n_missing[here] == missing_before) & (~has_one | kept[here[before]])
+        is_known[here] &= queued[here] & (occupied_ns[here] >= 0)
+    return occupied_ns, is_known & (commands["type"] != CommandType.MARKER)
 
 
-def _before(is_marker: _Mask) -> _Index:
+def _before(is_marker: Mask) -> _Index:
     """Return the position of the last command before each that is no marker, -1 where there is none.
 
     Markers and barriers occupy no device, and some drivers do not report all of their times.
@@ -135,12 +114,10 @@ def _before(is_marker: _Mask) -> _Index:
     return np.append(-1, last[:-1])
 
 
-def _statistics(aligned: AlignedTrace, index: _Index, times: _Times, total_ns: int) -> KernelStatistics:
-    durations_ns = {
-        name: found_ns[index][is_known[index]]
-        for name in _Times.__slots__
-        for found_ns, is_known in [getattr(times, name)]
-    }
+def _statistics(
+    aligned: AlignedTrace, index: _Index, times: Mapping[str, Durations], total_ns: int
+) -> KernelStatistics:
+    durations_ns = {name: found_ns[index][is_known[index]] for name, (found_ns, is_known) in times.items()}
     execution = _spread(durations_ns["execution"])
     n_known = durations_ns["execution"].size
     tick_ns = aligned.tick_ns(int(aligned.device[index[0]]))

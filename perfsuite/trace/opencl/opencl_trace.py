@@ -21,13 +21,13 @@ from perfsuite.records.engine_trace import (
     TraceRecorder,
     new_events,
 )
-from perfsuite.records.events import EngineRecord, Node, Span, Tensor
+from perfsuite.records.events import EngineRecord, Span
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.opencl.device_clock import AlignedTrace
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.operators import RecordedGraph, recorded_graph, timed_operators
-from perfsuite.trace.recorded_trace import SpanEvents, span_events, split_events
+from perfsuite.trace.recorded_trace import SpanEvents, span_events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,61 +41,45 @@ class _NamedNode:
 class GraphBook:
     """Collects the graphs of a run, and finds the nodes of its kernels by their operators' roles."""
 
-    #: A record of the same workload that lists the graphs; None where there is none: then nodes have names alone.
-    shapes: EngineRecord | None
-    graphs: list[tuple[Node, ...]] = field(default_factory=list)
+    #: A record of the same workload that lists the graphs.
+    shapes: EngineRecord
     #: Kernels whose operator is in none of the graphs.
     n_unplaced: int = 0
-    _recorded: list[RecordedGraph] = field(default_factory=list)
+    recorded: list[RecordedGraph] = field(default_factory=list)
     _named: dict[tuple[int, ...], tuple[_NamedNode, ...]] = field(default_factory=dict)
-    _made: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.shapes is not None:
-            self._recorded += map(recorded_graph, self.shapes.graphs)
-            self.graphs += [graph.nodes for graph in self._recorded]
+        self.recorded += map(recorded_graph, self.shapes.graphs)
 
-    def places(self, roles: Sequence[str], span: Span | None) -> tuple[Ints, Ints]:
+    def places(self, roles: Sequence[str], span: Span) -> tuple[Ints, Ints]:
         """Return the graph and the node of each kernel of one iteration; NOTHING where it is not known.
 
         Kernels that follow each other in one of `roles`, which is in the order of their enqueue, are one operator's;
         `span` is the same iteration in `shapes`.
         """
         runs = [(role, len(list(kernels))) for role, kernels in groupby(roles)]
-        named = () if span is None else self._nodes_of(span)
-        found = _matched([role for role, _ in runs], named) if named else self._without_shapes(runs)
+        found = _matched([role for role, _ in runs], self._nodes_of(span))
         lengths = [length for _, length in runs]
         graph, node = (np.repeat(np.array(each, np.int64), lengths) for each in found)
         self.n_unplaced += int((node == NOTHING).sum())
         return graph, node
 
     def _nodes_of(self, span: Span) -> tuple[_NamedNode, ...]:
-        assert self.shapes is not None
         launch_ns, graph = _launches(self.shapes)
         computed = tuple(graph[(launch_ns >= span.start_ns) & (launch_ns < span.end_ns)].tolist())
         if computed not in self._named:
-            self._named[computed] = self._name(self.shapes, computed)
+            self._named[computed] = self._name(computed)
         return self._named[computed]
 
-    def _name(self, shapes: EngineRecord, computed: Sequence[int]) -> tuple[_NamedNode, ...]:
+    def _name(self, computed: Sequence[int]) -> tuple[_NamedNode, ...]:
         """Name the nodes of the parts of a graph as if it were whole."""
-        operators = timed_operators([node for graph in computed for node in shapes.graphs[graph]])
-        places = [(graph, node) for graph in computed for node in self._recorded[graph].places.values()]
+        operators = timed_operators([node for graph in computed for node in self.shapes.graphs[graph]])
+        places = [(graph, node) for graph in computed for node in self.recorded[graph].places.values()]
         return tuple(
             _NamedNode(role=operator.role, graph=graph, node=node)
             for operator, (graph, node) in zip(operators, places, strict=True)
             if node != NOTHING
         )
-
-    def _without_shapes(self, runs: Sequence[tuple[str, int]]) -> tuple[list[int], list[int]]:
-        """Take the operators for the nodes of a graph of which nothing but their order is known."""
-        roles = tuple(role for role, _ in runs)
-        graph = self._made.get(roles)
-        if graph is None:
-            graph = self._made[roles] = len(self.graphs)
-            tensors = (Tensor(name=role, type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None) for role in roles)
-            self.graphs.append(tuple(Node(tensor=tensor, op="?", sources=()) for tensor in tensors))
-        return [graph] * len(roles), list(range(len(roles)))
 
 
 def _launches(shapes: EngineRecord) -> tuple[Ints, Ints]:
@@ -118,13 +102,11 @@ def _matched(roles: Sequence[str], named: Sequence[_NamedNode]) -> tuple[list[in
     return graphs, nodes
 
 
-def iterations_of(shapes: EngineRecord | None, spans: SpanEvents) -> tuple[Span | None, ...]:
+def iterations_of(shapes: EngineRecord, spans: SpanEvents) -> tuple[Span, ...]:
     """Return the iterations of another record of the same workload, or of its first repetition as often as needed.
 
     Raises MeasurementError: it has other iterations.
     """
-    if shapes is None:
-        return (None,) * len(spans.iterations)
     theirs = span_events(shapes).iterations
     kinds, known = ([(span.phase, span.n_tokens) for span in each] for each in (spans.iterations, theirs))
     if not theirs or len(kinds) % len(theirs) or known != kinds[: len(theirs)]:
@@ -143,7 +125,7 @@ def opencl_trace(
     aligned: AlignedTrace,
     mapping: KernelMapping,
     *,
-    shapes: EngineRecord | None = None,
+    shapes: EngineRecord,
     command: tuple[str, ...] = (),
 ) -> EngineTrace:
     """Return what a run on the OpenCL backend shows.
@@ -151,18 +133,17 @@ def opencl_trace(
     An OPERATOR is the host's part, from the enqueue of its first command to the end of the enqueue of its last; a
     KERNEL is a command while the device worked on it, on the host's clock, with the node that it computes.
 
-    `aligned` has the commands of the same process. `shapes` is a record of the same workload that lists the graphs,
-    where `record` does not: the ``splits`` or ``groups`` recorder's. Without either, nodes have their roles for names.
+    `aligned` has the commands of the same process. `shapes` is a record of the same workload that lists the graphs: the
+    ``splits`` or ``groups`` recorder's.
 
     Raises MeasurementError: `shapes` has other iterations than `record`.
     """
-    own_shapes = record if record.graphs else shapes
-    return _OpenClRun(record, aligned, mapping, own_shapes).trace(command)
+    return _OpenClRun(record, aligned, mapping, shapes).trace(command)
 
 
 class _OpenClRun:
     def __init__(
-        self, record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping, shapes: EngineRecord | None
+        self, record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping, shapes: EngineRecord
     ) -> None:
         self._record, self._aligned, self._mapping = record, aligned, mapping
         self._spans: SpanEvents = span_events(record)
@@ -172,15 +153,15 @@ class _OpenClRun:
         size = self._commands.size
         self._iteration = self._spans.iteration_of(self._commands["host_start_ns"].astype(np.int64))
         self._graph, self._node = np.full(size, NOTHING, np.int64), np.full(size, NOTHING, np.int64)
-        self._evaluation = self._evaluations()
         self._n_unlearnt = 0
         for iteration, span in enumerate(self._spans.iterations):
             self._place(iteration, span)
 
     def trace(self, command: tuple[str, ...]) -> EngineTrace:
         kernels = tuple(dict.fromkeys(self._name(each) for each in range(self._commands.size)))
-        graphs, backends = self._graph_events()
-        events = np.concatenate([self._spans.events, graphs, self._operator_events(), self._kernel_events(kernels)])
+        events = np.concatenate(
+            [self._spans.events, self._graph_events(), self._operator_events(), self._kernel_events(kernels)]
+        )
         trace = self._aligned.trace
         return EngineTrace(
             recorder=TraceRecorder.OPENCL,
@@ -190,22 +171,14 @@ class _OpenClRun:
             engine_version=self._record.engine_version,
             events=events[np.argsort(events["start_ns"], kind="stable")],
             threads=(TracedThread(tid=0, name="host"),),
-            graphs=tuple(self._book.graphs),
-            backends=backends,
+            graphs=tuple(graph.nodes for graph in self._book.recorded),
+            backends=(BACKEND,),
             kernels=kernels,
             phases=self._spans.phases,
             n_lost=trace.n_lost,
             cut=None if trace.n_unfinished is not None else "the process did not end in order; its last commands lack",
             problems=tuple(self._problems()),
         )
-
-    def _evaluations(self) -> Ints:
-        """Return the split that each command was enqueued in, or its iteration where splits are not known."""
-        if not self._record.splits:
-            return self._iteration
-        launches_ns = splits_of(self._record)["launch_ns"]
-        before = np.searchsorted(launches_ns, self._commands["host_start_ns"].astype(np.int64), side="right") - 1
-        return np.where(self._iteration == NOTHING, NOTHING, before)
 
     def _place(self, iteration: int, span: Span) -> None:
         """Find the nodes of the kernels of one iteration."""
@@ -218,12 +191,8 @@ class _OpenClRun:
             return
         self._graph[here], self._node[here] = self._book.places(roles, self._shape_spans[iteration])
 
-    def _graph_events(self) -> tuple[Events, tuple[str, ...]]:
-        """Return one GRAPH for each split; where those are not known for each iteration, from its first enqueue on."""
-        if self._record.splits:
-            events, backends = split_events(self._record)
-            events["iteration"] = self._spans.iteration_of(events["start_ns"])
-            return events, backends
+    def _graph_events(self) -> Events:
+        """Return one GRAPH for each iteration, from its first enqueue on."""
         made = [new_events(EventKind.GRAPH, 0)]
         for iteration in range(len(self._spans.iterations)):
             here = np.flatnonzero(self._iteration == iteration)
@@ -234,7 +203,7 @@ class _OpenClRun:
             event["start_ns"] = self._commands["host_start_ns"][here[:1]]
             event["end_ns"] = self._commands["host_end_ns"][here].max(initial=0)
             made.append(event)
-        return np.concatenate(made), (BACKEND,)
+        return np.concatenate(made)
 
     def _operator_events(self) -> Events:
         """Return the host's part of each operator."""
@@ -248,15 +217,15 @@ class _OpenClRun:
 
     def _kernel_events(self, kernels: tuple[str, ...]) -> Events:
         """Return the commands of which START and END are known; markers compute nothing."""
-        placed = np.flatnonzero(self._aligned.is_placed & (self._commands["type"] != CommandType.MARKER))
+        placed = np.flatnonzero(self._aligned.is_kept & (self._commands["type"] != CommandType.MARKER))
         times = {"start_ns": self._aligned.start_ns[placed], "end_ns": self._aligned.end_ns[placed]}
         number = {name: place for place, name in enumerate(kernels)}
         value = [number[self._name(each)] for each in placed.tolist()]
         return new_events(EventKind.KERNEL, placed.size, value=value, **times, **self._places(placed))
 
     def _places(self, commands: npt.NDArray[np.intp]) -> dict[str, Ints]:
-        names = ("iteration", "evaluation", "graph", "node")
-        return {name: getattr(self, f"_{name}")[commands] for name in names}
+        places = {name: getattr(self, f"_{name}")[commands] for name in ("iteration", "graph", "node")}
+        return {**places, "evaluation": places["iteration"]}
 
     def _name(self, command: int) -> str:
         """Return a kernel's name, or what another command does."""
@@ -268,11 +237,9 @@ class _OpenClRun:
         if trace.n_lost:
             yield f"the OpenCL layer lost {trace.n_lost} commands"
         is_kernel = self._commands["type"] == CommandType.KERNEL
-        if n_unplaced := int((is_kernel & ~self._aligned.is_placed).sum()):
+        if n_unplaced := int((is_kernel & ~self._aligned.is_kept).sum()):
             yield f"{n_unplaced} of {is_kernel.sum()} kernels have no START and END that can be right, and are left out"
         if self._n_unlearnt:
             yield f"{self._n_unlearnt} iterations have another sequence of kernels than any that was learnt"
         if self._book.n_unplaced:
             yield f"{self._book.n_unplaced} kernels are of operators that the graphs do not have"
-        if self._book.shapes is None:
-            yield "operators are known by their roles only: no graph was recorded"

@@ -9,8 +9,7 @@ A rate holds until the thread's next operator; behind the last one of an evaluat
 Arrows from an operator to the kernels that compute it.
 
 An arrow begins at the first slice of the operator, over all threads, and passes through its kernels in the order of
-their starts. A kernel belongs to the operator of its evaluation; where it does not know its evaluation, to the last
-one that began before it.
+their starts. A kernel belongs to the operator of its evaluation.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints
 from perfsuite.trace.timeline.tracks import (
@@ -63,50 +61,15 @@ def flows(operators: Events, kernels: Events) -> tuple[Ints, Ints, Ints, Ints]:
 def _origins(operators: Events, kernels: Events) -> Ints:
     """Return for each kernel the position of its operator's first slice; -1 where there is none."""
     found = np.full(len(kernels), -1, dtype=np.int64)
-    if not len(operators) or not len(kernels):
+    known = np.flatnonzero((kernels["node"] != NOTHING) & (kernels["evaluation"] != NOTHING))
+    if not len(operators) or not len(known):
         return found
-    graph, node = (np.concatenate([operators[name], kernels[name]]).astype(np.int64) for name in ("graph", "node"))
-    places = graph * (int(node.max()) + 2) + node
-    operator_place, kernel_place = places[: len(operators)], places[len(operators) :]
-    knows = kernels["evaluation"] != NOTHING
-    has_node = kernels["node"] != NOTHING
-    by_evaluation = has_node & knows
-    found[by_evaluation] = _same_evaluation(
-        _paired(operator_place, operators["evaluation"]),
-        _paired(kernel_place[by_evaluation], kernels["evaluation"][by_evaluation]),
-    )
-    by_time = has_node & ~knows
-    found[by_time] = _last_before(operators, operator_place, kernels[by_time], kernel_place[by_time])
-    return found
-
-
-def _paired(place: Ints, evaluation: npt.NDArray[np.int32]) -> Ints:
-    paired: Ints = (evaluation.astype(np.int64) << 32) + place
-    return paired
-
-
-def _same_evaluation(operator_keys: Ints, kernel_keys: Ints) -> Ints:
-    keys, first = np.unique(operator_keys, return_index=True)
-    at = np.minimum(np.searchsorted(keys, kernel_keys), len(keys) - 1)
-    return np.where(keys[at] == kernel_keys, first[at], -1)
-
-
-def _last_before(operators: Events, operator_place: Ints, kernels: Events, kernel_place: Ints) -> Ints:
-    """Find each kernel's operator by time: the last one of its node that began before it, or with it."""
-    n_operators = len(operators)
-    place = np.concatenate([operator_place, kernel_place])
-    start_ns = np.concatenate([operators["start_ns"], kernels["start_ns"]])
-    order = np.lexsort((np.arange(len(place)) >= n_operators, start_ns, place))
-    last = np.maximum.accumulate(np.where(order < n_operators, np.arange(len(order)), -1))
-    candidate = np.where(last >= 0, order[last], -1)
-    candidate[place[candidate] != place[order]] = -1
-    found = np.empty(len(order), dtype=np.int64)
-    found[order] = candidate
-    found = found[n_operators:]
-    keys = _paired(operator_place, operators["evaluation"])
-    unique, first = np.unique(keys, return_index=True)
-    known = found >= 0
-    found[known] = first[np.searchsorted(unique, keys[found[known]])]
+    both = np.concatenate([operators, kernels[known]])
+    graph, node = (both[name].astype(np.int64) for name in ("graph", "node"))
+    keys = (both["evaluation"].astype(np.int64) << 32) + graph * (int(node.max()) + 2) + node
+    unique, first = np.unique(keys[: len(operators)], return_index=True)
+    at = np.minimum(np.searchsorted(unique, keys[len(operators) :]), len(unique) - 1)
+    found[known] = np.where(unique[at] == keys[len(operators) :], first[at], -1)
     return found
 
 
@@ -159,7 +122,6 @@ def build_timeline(trace: EngineTrace) -> Timeline:
         slices=_joined(found.slices, SLICE_DTYPE),
         points=_joined(found.points, POINT_DTYPE),
         pid=trace.pid,
-        notes=_notes(trace),
     )
 
 
@@ -249,18 +211,6 @@ def _add_threads(found: _Layout, trace: EngineTrace, operators: Events, arrows: 
                 counter = found.add_track(f"{name} of {thread.tid}", TrackKind.COUNTER, parent=place, unit=f"{name}/s")
                 of_thread["track"] = counter
                 found.points.append(of_thread)
-
-
-def _notes(trace: EngineTrace) -> tuple[tuple[str, str], ...]:
-    notes = {
-        "recorder": trace.recorder.value,
-        "engine": trace.engine_version,
-        "clock": "CLOCK_MONOTONIC",
-        "lost events": str(trace.n_lost),
-        "cut": trace.cut or "",
-        "problems": "; ".join(trace.problems),
-    }
-    return tuple((name, printable(text)) for name, text in notes.items() if text)
 
 
 def _joined(parts: list[Slices], dtype: np.dtype[np.void]) -> Slices:

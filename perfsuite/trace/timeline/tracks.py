@@ -114,8 +114,6 @@ class Timeline:
     #: `POINT_DTYPE`; those of one track in the order of time.
     points: Points
     pid: int | None
-    #: What is known of the recording, name by name.
-    notes: tuple[tuple[str, str], ...]
 
 
 def printable(text: str) -> str:

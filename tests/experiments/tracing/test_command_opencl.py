@@ -77,7 +77,7 @@ def test_json_has_the_program_and_all_kernels(stored: Path, capsys: Streams) -> 
     write_log(stored / "opencl-1.log", trace(commands))
     assert main(["trace", "--opencl", "--json", "--top", "1", "program", "--json", "--", "x"]) == 3
     plain = json.loads(capsys.readouterr().out)
-    assert (plain["schema"], plain["command"], plain["exit_code"]) == (2, ["program", "--json", "--", "x"], 3)
+    assert (plain["schema"], plain["command"], plain["exit_code"]) == (3, ["program", "--json", "--", "x"], 3)
     (process,) = plain["processes"]
     assert [each["name"] for each in process["kernels"]] == ["alpha", "beta", "gamma"]
     assert len(process["devices"][0]["longest_gaps"]) == 1

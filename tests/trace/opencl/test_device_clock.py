@@ -16,37 +16,10 @@ from perfsuite.trace.opencl.device_clock import (
     AlignedTrace,
     ClockBasis,
     align,
-    best_fit,
     within,
 )
-from perfsuite.trace.opencl.stamps import Anomaly, Stamp, judge_stamps
+from perfsuite.trace.opencl.stamps import Anomaly, anomaly_counts
 from tests.synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
-
-
-@pytest.mark.parametrize(
-    ("call_ns", "timer", "expected"),
-    [
-        (2000, None, ClockBasis.ENQUEUE_CALLS),
-        (24_000, (10, 10, 100_000), ClockBasis.TIMER),
-        (2000, (10, 1000, 10_000_000), ClockBasis.TIMER_AND_CALLS),
-    ],
-)
-def test_what_has_the_smallest_error_is_chosen(
-    call_ns: int, timer: tuple[int, int, int] | None, expected: ClockBasis
-) -> None:
-    """Long calls add nothing to a close timer; a rare one that bounds the other side makes calls the closer."""
-    clock = drifting(offset_ns=-(10**12), ppm=15.0)
-    commands = np.concatenate(steady_commands(300, clock, call_ns=call_ns))
-    points = []
-    if timer is not None:
-        before_ns, after_ns, period_ns = timer
-        ats = range(EPOCH_NS, EPOCH_NS + 31_000_000, period_ns)
-        points = [timer_point(at, clock, before_ns=before_ns, after_ns=after_ns) for at in ats]
-    fit = best_fit(trace([commands], clock_points=points), 0, commands, judge_stamps(commands).missing)
-    assert fit is not None
-    assert (fit.clock.basis, fit.misfit) == (expected, 0)
-    assert not fit.is_outside.any()
-
 
 PERIOD_NS = 100_000
 ALIGNED = align(trace(steady_commands(10, int, period_ns=PERIOD_NS)))
@@ -88,8 +61,7 @@ def steady_truth(commands: Commands, period_ns: int = 100_000) -> list[tuple[int
 
 
 def counted(aligned: AlignedTrace) -> dict[Anomaly, int]:
-    counts = {each: int(((aligned.anomalies & each) != 0).sum()) for each in Anomaly}
-    return {each: count for each, count in counts.items() if count}
+    return dict(anomaly_counts(aligned.anomalies))
 
 
 @pytest.mark.parametrize(("offset_ns", "ppm"), [(0, 0.0), (FAR_NS, -50.0), (10**15, 400.0)])
@@ -99,7 +71,7 @@ def test_an_offset_and_a_drift_are_taken_off(offset_ns: int, ppm: float) -> None
     points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(101)]
     aligned = align(trace(steady_commands(10_000, clock), clock_points=points))
     (found,) = aligned.clocks
-    assert (found.basis, found.n_readings, found.n_steps) == (ClockBasis.TIMER, 101, 0)
+    assert (found.basis, found.n_readings) == (ClockBasis.TIMER, 101)
     assert found.drift_ppm == pytest.approx(ppm, abs=1.1)
     assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 600
     assert counted(aligned) == {}
@@ -110,7 +82,7 @@ def test_a_device_without_a_timer_is_aligned_by_its_enqueue_calls() -> None:
     clock = drifting(offset_ns=FAR_NS, ppm=50.0)
     aligned = align(trace(steady_commands(10_000, clock)))
     (found,) = aligned.clocks
-    assert (found.basis, found.n_steps, found.drift_ppm) == (ClockBasis.ENQUEUE_CALLS, 0, pytest.approx(50.0, abs=3.0))
+    assert (found.basis, found.drift_ppm) == (ClockBasis.ENQUEUE_CALLS, pytest.approx(50.0, abs=3.0))
     assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 1100
     clock = drifting(offset_ns=FAR_NS)
     other = drifting(offset_ns=FAR_NS + 5 * MS)
@@ -151,40 +123,15 @@ def test_the_error_grows_with_the_distance_from_the_readings() -> None:
     assert rare.error_ns > 5000
 
 
-def test_a_step_of_the_clock_begins_another_stretch() -> None:
+@pytest.mark.parametrize("has_timer", [True, False])
+def test_a_step_of_the_clock_is_in_the_error(has_timer: bool) -> None:
     def clock(host_ns: int) -> int:
         return host_ns + FAR_NS + (3 * MS if host_ns >= EPOCH_NS + 500 * MS else 0)
 
-    points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(101)]
-    for clock_points in (points, []):
-        aligned = align(trace(steady_commands(10_000, clock), clock_points=clock_points))
-        (found,) = aligned.clocks
-        assert (found.n_steps, counted(aligned)) == (1, {})
-        assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 1700
-
-
-def test_a_counter_that_wraps_is_followed() -> None:
-    """After a wrap of 32 bits the times go on; only the command under way at the wrap is flagged."""
-    wrap_ns = 1 << 32
-
-    def clock(host_ns: int) -> int:
-        return (host_ns - EPOCH_NS + wrap_ns - 500 * MS - 30_000) % wrap_ns
-
-    aligned = align(trace(steady_commands(10_000, clock)))
-    (found,) = aligned.clocks
-    assert (found.n_steps, counted(aligned)) == (1, {Anomaly.WRAPPED: 1})
-    assert np.flatnonzero(aligned.anomalies).tolist() == [5000]
-    assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1
-
-
-@pytest.mark.parametrize("at", [0, 40, 99])
-def test_a_single_odd_reading_is_left_out(at: int) -> None:
-    clock = drifting(offset_ns=FAR_NS)
-    points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(100)]
-    points[at] = timer_point(EPOCH_NS + at * 10 * MS, drifting(offset_ns=FAR_NS + 40 * MS))
-    aligned = align(trace(steady_commands(9_900, clock), clock_points=points))
-    (found,) = aligned.clocks
-    assert (found.basis, found.n_readings, found.n_steps, counted(aligned)) == (ClockBasis.TIMER, 99, 0, {})
+    points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(101)] if has_timer else []
+    aligned = align(trace(steady_commands(10_000, clock), clock_points=points))
+    assert counted(aligned) == {}
+    assert true_error_ns(aligned, steady_truth) <= 1.01 * stated_ns(aligned) <= 4 * MS
 
 
 def test_each_device_has_its_own_clock() -> None:
@@ -206,39 +153,12 @@ def _times(at_ns: int) -> list[int]:
     return [at_ns + 500, at_ns + 600, at_ns + 700, at_ns + 800]
 
 
-def test_a_command_outside_of_its_call_is_flagged() -> None:
-    clock = drifting(offset_ns=FAR_NS)
-    commands = steady_commands(1000, clock)
-    commands[500]["queued_ns"] -= 70_000
-    aligned = align(trace(commands))
-    assert (counted(aligned), aligned.anomalies[500]) == ({Anomaly.OUTSIDE_CALL: 1}, Anomaly.OUTSIDE_CALL)
-    assert (aligned.missing[500], aligned.is_placed.all()) == (Stamp.QUEUED, True)
-    commands = [command(i, EPOCH_NS + i, [0, 0, 0, 0]) for i in range(3)]
-    aligned = align(trace(commands))
+def test_a_clock_that_was_never_read_is_none() -> None:
+    aligned = align(trace([command(i, EPOCH_NS + i, [0, 0, 0, 0]) for i in range(3)]))
     assert (aligned.clocks, counted(aligned)) == ((), {Anomaly.ZERO_TIME: 3})
-    (unused,) = align(trace(commands, clock_points=[timer_point(EPOCH_NS, drifting())])).clocks
+    (unused,) = align(trace([], clock_points=[timer_point(EPOCH_NS, drifting())])).clocks
     assert unused.error_ns is None
     assert align(trace([])).clocks == ()
-
-
-@pytest.mark.parametrize("has_timer", [True, False])
-def test_a_driver_that_takes_queued_later_is_not_believed(has_timer: bool) -> None:
-    """Where QUEUED lies after most calls it is missing, executions stay, and no error is claimed."""
-    chance = random.Random(1)
-    clock = drifting(offset_ns=FAR_NS, ppm=20.0)
-    commands = steady_commands(3000, clock, period_ns=4 * MS)
-    for each in commands:
-        each["queued_ns"] += chance.randint(100_000, 900_000)
-    points = [timer_point(EPOCH_NS + i * 100 * MS, clock) for i in range(121)] if has_timer else []
-    aligned = align(trace(commands, clock_points=points))
-    (found,) = aligned.clocks
-    assert found.error_ns is None
-    if has_timer:
-        assert found.basis is ClockBasis.TIMER
-        assert (aligned.missing & Stamp.QUEUED != 0).mean() > 0.99
-        assert aligned.is_placed.all()
-        true_end_ns = aligned.trace.commands["host_start_ns"] + 2 * MS
-        assert np.abs(aligned.end_ns - true_end_ns).max() < 2000
 
 
 @settings(max_examples=60, deadline=None)
@@ -255,8 +175,7 @@ def test_no_time_is_off_by_more_than_the_stated_error(
     source, commands, truth = _jittered(offset_ns, ppm, random.Random(seed), n_points, width_ns)
     for points in (source, ()):
         aligned = align(trace(commands, queues=(queue(is_out_of_order=True),), clock_points=points))
-        (found,) = aligned.clocks
-        assert (found.n_steps, counted(aligned)) == (0, {})
+        assert counted(aligned) == {}
         assert true_error_ns(aligned, lambda _: truth) <= stated_ns(aligned) + 1
 
 
@@ -284,23 +203,3 @@ def _jittered(
         commands.append(command(sequence, at_ns, times, clock=clock, call_ns=call_ns))
         truth.append(times)
     return points, commands, truth
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10**6), swing_ppm=st.floats(0, 10), step_ns=st.sampled_from([0, 5 * MS, -5 * MS, 1 << 32]))
-def test_a_clock_that_wanders_stays_within_the_error(seed: int, swing_ppm: float, step_ns: int) -> None:
-    """A rate that changes half-way by 10 ppm, with a step or without, leaves every time within the stated error."""
-    chance = random.Random(seed)
-
-    def clock(host_ns: int) -> int:
-        after_ns = host_ns - EPOCH_NS
-        slewed = max(0, after_ns - 500 * MS) * swing_ppm * 1e-6
-        return 10**12 + after_ns - round(slewed) + (step_ns if after_ns > 700 * MS else 0)
-
-    points = [
-        timer_point(EPOCH_NS + i * 10 * MS + chance.randint(0, MS), clock, before_ns=chance.randint(100, 900))
-        for i in range(101)
-    ]
-    aligned = align(trace(steady_commands(1000, clock, period_ns=MS), clock_points=points))
-    assert aligned.clocks[0].n_steps == (1 if step_ns else 0)
-    assert true_error_ns(aligned, lambda commands: steady_truth(commands, MS)) <= stated_ns(aligned) + 1

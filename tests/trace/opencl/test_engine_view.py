@@ -40,18 +40,28 @@ def test_what_cannot_be_mapped_is_a_problem() -> None:
     mapped = map_run(run.record, align(run.trace), LEARNT)
     assert mapped.problems == ("decode: its kernels are another sequence than any that was learnt (1 of 1 times)",)
     assert mapped.phases[Phase.DECODE][0].traced.role_ns == {}
-    commands = RUN.trace.commands.copy()
-    commands["end_ns"][7] = commands["start_ns"][7] - 1
-    mapped = map_run(RUN.record, align(replace(RUN.trace, commands=commands)), LEARNT)
-    assert (mapped.problems, mapped.kernel_problems, mapped.operator_problems) == ((), {}, {})
-    assert mapped.phases[Phase.DECODE][1].kernel_ns == dict.fromkeys(KERNELS, KERNEL_NS)
-    (note,) = mapped.notes
-    assert note == "A device, driver 1.2: 1 START, 1 END of 15 commands cannot be right: 1 ended before started"
     mapped = map_run(RUN.record, align(replace(RUN.trace, n_lost=3)), LEARNT)
     assert mapped.problems[0] == "the OpenCL layer lost 3 commands"
     run = recorded([Step(phase=Phase.PREFILL, kernels=((), (), (), (), ()))])
     mapped = map_run(run.record, align(run.trace), LEARNT)
     assert mapped.problems == ("prefill: no kernel was enqueued (1 of 1 times)",)
+
+
+@pytest.mark.parametrize(("n_dropped", "is_valid"), [(1, True), (3, False)])
+def test_a_kernel_with_many_launches_dropped_is_invalid_alone(n_dropped: int, is_valid: bool) -> None:
+    """Of ten launches one may be dropped, for which the others stand; the line has the number and the reason."""
+    run = run_of(20)
+    commands = run.trace.commands.copy()
+    launches = np.flatnonzero(commands["name"] == run.trace.names.index("mul_mat"))[-n_dropped:]
+    commands["end_ns"][launches] = commands["start_ns"][launches] - 1
+    mapped = map_run(run.record, align(replace(run.trace, commands=commands)), LEARNT)
+    text = "3 of 20 launches have a START or an END that cannot be right (3 did not end after the start)"
+    assert (mapped.problems, mapped.kernel_problems) == ((), {} if is_valid else {(Phase.DECODE, "mul_mat"): text})
+    assert {role for _, role in mapped.operator_problems} == (set() if is_valid else {"l_out"})
+    assert mapped.phases[Phase.DECODE][-1].kernel_ns == dict.fromkeys(KERNELS, KERNEL_NS)
+    (note,) = mapped.notes
+    odd = f"{n_dropped} did not end after the start"
+    assert note == f"A device, driver 1.2: times of {n_dropped} of {commands.size} commands cannot be right: {odd}"
 
 
 KERNELS = ("rms_norm_mul", "quantize", "mul_mat", "add")

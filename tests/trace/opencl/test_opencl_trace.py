@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.engine_columns import SPLIT_DTYPE
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.opencl.device_clock import align
@@ -25,7 +23,7 @@ MAPPING = learn_mapping(BY_GROUP, FULL_SPEED)
 
 
 def traced(
-    run: RecordedRun = FULL_SPEED, mapping: KernelMapping = MAPPING, shapes: EngineRecord | None = BY_GROUP.record
+    run: RecordedRun = FULL_SPEED, mapping: KernelMapping = MAPPING, shapes: EngineRecord = BY_GROUP.record
 ) -> EngineTrace:
     return opencl_trace(run.record, align(run.trace), mapping, shapes=shapes)
 
@@ -70,23 +68,9 @@ def test_tokens_graphs_and_phases_are_there() -> None:
     assert (graphs["start_ns"] >= tokens["start_ns"]).all()
     assert (graphs["end_ns"] <= tokens["end_ns"]).all()
     assert graphs["graph"].tolist() == [0, 0]
-    spans, graphs = FULL_SPEED.record.spans, BY_GROUP.record.graphs
-    rows = [(span.start_ns + place, span.end_ns - 1, 0, place) for span in spans for place in range(2)]
-    splits = np.array(rows, SPLIT_DTYPE).tobytes()
-    split = replace(FULL_SPEED.record, graphs=graphs, splits=splits, backends=("CPU", "OpenCL"))
-    named = replace(FULL_SPEED, record=split)
-    trace = traced(named, shapes=None)
-    assert trace.backends == ("CPU", "OpenCL")
-    found = trace.of(EventKind.GRAPH)
-    assert (found["value"].tolist(), found["iteration"].tolist()) == ([0, 1, 0, 1], [0, 0, 1, 1])
-    assert (trace.of(EventKind.OPERATOR)["evaluation"].tolist(), trace.problems) == ([1, 1, 1, 3, 3, 3], ())
 
 
-def test_without_shapes_operators_have_their_roles_for_names() -> None:
-    trace = traced(shapes=None)
-    assert [node.tensor.name for node in trace.graphs[0]] == ["attn_norm", "Qcur", "l_out"]
-    assert {node.op for node in trace.graphs[0]} == {"?"}
-    assert trace.problems == ("operators are known by their roles only: no graph was recorded",)
+def test_an_iteration_that_was_never_learnt_has_no_operators() -> None:
     trace = traced(mapping=KernelMapping(sequences=()))
     assert trace.of(EventKind.OPERATOR).size == 0
     assert (trace.of(EventKind.KERNEL)["node"] == NOTHING).all()

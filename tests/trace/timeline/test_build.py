@@ -132,21 +132,3 @@ def test_an_arrow_runs_from_the_first_thread_through_all_kernels() -> None:
         enqueued(0, evaluation=0), enqueued(100, evaluation=1), kernel(120, evaluation=0), kernel(130, evaluation=1)
     )
     assert (of_operators, of_kernels) == ([(1, Arrow.BEGINS), (2, Arrow.BEGINS)], [(1, Arrow.ENDS), (2, Arrow.ENDS)])
-
-
-def test_many_kernels_without_evaluation_agree_with_a_plain_search() -> None:
-    rng = np.random.default_rng(3)
-    places = [(int(at), int(rng.integers(0, 4)), number) for number, at in enumerate(rng.integers(0, 999, 60))]
-    kernels = [(int(at), int(rng.integers(0, 4))) for at in rng.integers(0, 999, 60)]
-    trace = engine_trace(
-        [enqueued(at, evaluation=number, node=node) for at, node, number in places]
-        + [kernel(at, node=node) for at, node in kernels]
-    )
-    operators, found = trace.of(EventKind.OPERATOR), trace.of(EventKind.KERNEL)
-    operator_flow, _, kernel_flow, _ = flows(operators, found)
-    for each, flow in zip(found, kernel_flow.tolist(), strict=True):
-        before = (operators["node"] == each["node"]) & (operators["start_ns"] <= each["start_ns"])
-        latest = operators["start_ns"][before].max(initial=-1)
-        led = np.flatnonzero(operator_flow == flow) if flow else []
-        assert bool(flow) == bool(before.any())
-        assert all(operators["start_ns"][at] == latest for at in led)
