@@ -16,16 +16,6 @@ from perfsuite.records.codec import pack, unpack
 _Read = TypeVar("_Read")
 
 
-def told_error(error: Exception) -> dict[str, str]:
-    """Return an error as it travels: one line, whatever it is."""
-    if isinstance(error, PerfsuiteError):
-        return {"class": type(error).__name__, "text": _one_line(error)}
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return {"class": MeasurementError.__name__, "text": f"{where}{error.strerror}"}
-    return {"class": MeasurementError.__name__, "text": f"{type(error).__name__}: {_one_line(error)}"}
-
-
 def raised_again(plain: Any) -> PerfsuiteError:
     """Return the error that was reported; one that is not known here is a `MeasurementError`."""
     if not isinstance(plain, dict):

@@ -1,7 +1,4 @@
-"""Ends workers that a killed run has left behind: they would measure, and disturb, until they are done.
-
-Ends the agent that a run has left behind on a lost link, before another one of the same run takes its place.
-"""
+"""Ends workers that a killed run has left behind: they would measure, and disturb, until they are done."""
 
 from __future__ import annotations
 
@@ -12,28 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.device.lock import end_holder, lock_holder
 from perfsuite.device.process_start import pid_namespace, process_start
-from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.environment import LOCK_FOLDER_NAME, environment_lock_folder
 from perfsuite.measure.launch import PARENT_NAME
 from perfsuite.records.bundle import WORKER
 
 if TYPE_CHECKING:
     import psutil
-
-
-def end_predecessor(claim: Claim) -> None:
-    """End another process that holds the lock for this very run, and wait until it has.
-
-    Without this both would measure at once, for processes of one run share the lock.
-
-    Raises LockedError: it does not end.
-    """
-    folder = None if claim.lock_folder is None else Path(claim.lock_folder)
-    owner = lock_holder(folder)
-    if owner is not None and owner.run_id == claim.run_id and owner.pid != os.getpid():
-        end_holder(owner, folder)
 
 
 #: Longest to wait for killed workers, and how often is looked for what they have started, which may start more.

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from perfsuite.device.work_folder import MARK, work_folder
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.plan import EbpfPlan, Plan
 
@@ -51,15 +51,6 @@ def run_folder(files: Path | None) -> Iterator[Path]:
     except OSError as error:
         raise MeasurementError(f"{files}: cannot be made ({error.strerror})") from None
     yield files.absolute()
-
-
-def left_files(folder: Path) -> tuple[tuple[str, int], ...]:
-    """Return what is in a run's folder: names below it, and sizes in bytes; links and pipes are left out.
-
-    Raises `MeasurementError` where it is more than `FILES_LIMIT_BYTES`.
-    """
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return within_limit((str(path.relative_to(folder)), path.stat().st_size) for path in found if path.name != MARK)
 
 
 def within_limit(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

@@ -1,4 +1,4 @@
-"""Faults of a board without Python, over each kind of link: one line each, and the next run has the board."""
+"""Faults of a board, over each kind of link: one line each, and the next run has the board."""
 
 from __future__ import annotations
 

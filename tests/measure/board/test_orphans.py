@@ -12,15 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfsuite.device.lock import hold_lock, lock_holder
 from perfsuite.device.process_start import pid_namespace
-from perfsuite.measure.board.holding import Claim
-from perfsuite.measure.board.orphans import end_orphans, end_predecessor, is_worker_command
+from perfsuite.measure.board.orphans import end_orphans, is_worker_command
 from perfsuite.measure.environment import LOCK_FOLDER_NAME
 from perfsuite.measure.launch import PARENT_NAME, named_parent
 
 from ...board_processes import own_mounts
-from ...device.lock_processes import held_by, owner_called
 from ..conftest import is_gone, wait_until
 from .conftest import FOREVER_S
 
@@ -39,18 +36,6 @@ from .conftest import FOREVER_S
 def test_a_worker_is_known_by_its_command(command: str, is_worker: bool) -> None:
     """Python's by its module, the program by its arguments; whoever serves a desk is none."""
     assert is_worker_command(command.split()) is is_worker
-
-
-@pytest.mark.parametrize(("run_id", "is_ended"), [("anna", True), ("ben", False)])
-def test_the_holder_of_this_runs_lock_is_ended(tmp_path: Path, run_id: str, is_ended: bool) -> None:
-    """An agent that this run has left behind ends first; another run's, and this very process, are left."""
-    claim = Claim(name="pi", user="ada", host="desk", run_id=run_id, purpose="a test", lock_folder=str(tmp_path))
-    end_predecessor(claim)
-    with held_by(tmp_path, "anna") as process:
-        end_predecessor(claim)
-        assert (lock_holder(tmp_path) is None, is_gone(process.pid)) == (is_ended, is_ended)
-    with hold_lock(owner_called(run_id), folder=tmp_path):
-        end_predecessor(claim)
 
 
 _SLEEP = f"import time; time.sleep({FOREVER_S})"
