@@ -22,13 +22,11 @@ from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import (
-    build_program,
-    engine_part,
-    find_probe_library,
     find_worker,
 )
 from perfsuite.measure.plan import DevicesPlan, LlamaPlan
 
+from ...own_bundle import own_libraries
 from ...sys_trees import plant
 from ..conftest import wait_until
 
@@ -111,21 +109,10 @@ class BoardHome:
 
     def bring_libraries(self, engine_cache: Path) -> None:
         """Put the suite's own libraries for this machine's llama.cpp into the bundle."""
-        place, engine = self._bundled().parent / "lib", find_engine()
+        place = self._bundled().parent / "lib"
         place.mkdir()
-        (place.parent / "engine").symlink_to(engine.library_dir)
-        part = engine_part(engine, ("-Wl,--disable-new-dtags,-rpath,$ORIGIN/../engine",))  # as a bundle's own
-        built = build_program(
-            part.name,
-            part.sources,
-            part.includes[0],
-            engine_cache,
-            extra=part.flags,
-            links=part.links,
-            identity=f"bundled {engine.build_id}",
-            is_library=True,
-        )
-        for library in (built, find_probe_library(engine_cache)):
+        (place.parent / "engine").symlink_to(find_engine().library_dir)
+        for library in own_libraries(engine_cache):
             (place / library.name).symlink_to(library)
 
     def _bundled(self) -> Path:
