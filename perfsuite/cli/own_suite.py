@@ -31,7 +31,7 @@ def own_account() -> Installed:
 
 
 def own_state(opencl_platform: str | None) -> SuiteState:
-    """Return what a doctor is told of this machine.
+    """Return what a doctor of this machine looks at.
 
     While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
     """

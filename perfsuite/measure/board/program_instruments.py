@@ -47,7 +47,7 @@ class ProgramInstruments:
     _told: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def opencl_backend(self, engine: Engine, platform: str | None) -> OpenClBackend:
-        """Return the backend that lies beside the suite's own library for an engine."""
+        """Return the backend that is beside the suite's own library for an engine."""
         return self.opencl().backend(engine, self.engines.own_library(engine).parent, platform)
 
     def tracing_layer(self) -> Path:

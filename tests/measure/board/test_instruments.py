@@ -1,4 +1,4 @@
-"""What this machine follows llama.cpp with; `test_program_leading.py` and its like have that of a board."""
+"""What this machine follows llama.cpp with is found, and works."""
 
 from __future__ import annotations
 
