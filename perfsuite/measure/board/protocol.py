@@ -132,7 +132,7 @@ class Board(Protocol):
         """Keep so many processors busy from now on; none ends that."""
 
     def place_weights(self, weights: Weights) -> Path:
-        """Return the path there of the file with these weights: synthetic ones are written there, others are put once.
+        """Return the path there of the file with these weights, which is put there once.
 
         A file that was put is checked by its hash, and has that as its name.
         """

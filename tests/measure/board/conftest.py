@@ -72,7 +72,7 @@ class BoardHome:
 
     @property
     def pid(self) -> int:
-        return int((self.folder / "agent.pid").read_text())
+        return int((self.folder / "program.pid").read_text())
 
     @property
     def worker_pid(self) -> int:
@@ -89,19 +89,19 @@ class BoardHome:
             path.chmod(0o755)
         root = [] if self.root is None else [f"--root={self.root}"]
         command = shlex.join([str(self._bundled()), "serve", *root, *([f"--worker={path}"] if worker else [])])
-        cache, pid = (shlex.quote(str(self.folder / each)) for each in ("cache", "agent.pid"))
+        cache, pid = (shlex.quote(str(self.folder / each)) for each in ("cache", "program.pid"))
         self.script(f"{before}\necho $$ > {pid}\nXDG_CACHE_HOME={cache} exec {command}")
 
     @property
-    def agent(self) -> Path:
+    def wrapper(self) -> Path:
         return self.folder / "bundle" / "current" / "perfsuite-worker"
 
     def script(self, script: str) -> None:
         """Put a script in the place of the suite's program there."""
-        self.agent.parent.mkdir(parents=True, exist_ok=True)
+        self.wrapper.parent.mkdir(parents=True, exist_ok=True)
         self.locks.mkdir(exist_ok=True)
-        self.agent.write_text(f"#!/bin/sh\n{script}\n")
-        self.agent.chmod(0o755)
+        self.wrapper.write_text(f"#!/bin/sh\n{script}\n")
+        self.wrapper.chmod(0o755)
 
     @property
     def bundle(self) -> Path:

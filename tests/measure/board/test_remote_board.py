@@ -126,7 +126,7 @@ def test_the_conditions_reach_the_board(home: BoardHome) -> None:
 
 def test_a_board_without_the_suite_says_what_to_do(home: BoardHome) -> None:
     remedy = r" \(local, .*\); run 'perfsuite devices setup board'$"
-    home.agent.unlink()
+    home.wrapper.unlink()
     with pytest.raises(DeviceError, match=f"^board: perfsuite is not installed there{remedy}"):
         home.board().open()
     (home.folder / "venv").mkdir()
@@ -164,7 +164,7 @@ def test_garbage_on_the_link_is_told(home: BoardHome, script: str, message: str)
     board.close()
 
 
-def test_an_agent_that_is_silent_is_given_up(home: BoardHome) -> None:
+def test_a_program_that_is_silent_is_given_up(home: BoardHome) -> None:
     board = home.board(replace(QUICK, silence_s=5.0, reconnect_s=0.0))
     board.open()
     home.end(signal.SIGSTOP)
@@ -190,7 +190,7 @@ def test_another_board_in_its_place_is_refused(board: RemoteBoard, home: BoardHo
 
 
 def test_the_predecessor_on_a_lost_link_is_ended(home: BoardHome) -> None:
-    """An agent that has not noticed the end of its link does not measure beside the next one of the same run."""
+    """A program that has not noticed the end of its link does not measure beside the next one of the same run."""
     home.install(HANGS)
     first, second = home.board(), home.board()
     first.open()
@@ -215,11 +215,11 @@ def test_an_interrupt_at_the_desk_ends_the_worker_there(board: RemoteBoard, home
     with pytest.raises(KeyboardInterrupt):
         board.run(ANY)
     thread.join()
-    worker, agent = home.worker_pid, home.pid
+    worker, program = home.worker_pid, home.pid
     assert not is_gone(worker)
     board.close()
     assert is_gone(worker)
-    assert is_gone(agent)
+    assert is_gone(program)
     assert lock_holder(home.locks) is None
 
 
@@ -243,7 +243,7 @@ def plays(home: BoardHome, *messages: dict[str, object], then: str = "exec sleep
 AT_ONCE = replace(QUICK, reconnect_s=0.0)
 
 
-def test_an_agent_that_does_not_read_is_given_up(home: BoardHome) -> None:
+def test_a_program_that_does_not_read_is_given_up(home: BoardHome) -> None:
     """A message longer than the pipe does not wait beyond the limit of its answer, though there are signs of life."""
     pong = home.folder / "pong"
     pong.write_bytes(packed_frame({"kind": "pong"}))
@@ -277,7 +277,7 @@ def test_a_refusal_names_both_versions(home: BoardHome, versions: object, told: 
         home.board(AT_ONCE).open()
 
 
-def test_what_the_first_agent_said_outlives_its_link(board: RemoteBoard, home: BoardHome) -> None:
+def test_what_the_first_program_said_outlives_its_link(board: RemoteBoard, home: BoardHome) -> None:
     """A problem that was known before the link was lost still spoils what was measured."""
     board.open()
     board._held[0] = Held(notes=("policy0: is 'powersave'",), problems=("too hot",))
@@ -291,8 +291,8 @@ def test_what_the_first_agent_said_outlives_its_link(board: RemoteBoard, home: B
     assert board.held().problems == ("too hot",)
 
 
-def test_an_interrupt_within_a_message_still_ends_the_agent(board: RemoteBoard, home: BoardHome) -> None:
-    """After Ctrl-C in the middle of a request the end of its input is the agent's goodbye, and it restores."""
+def test_an_interrupt_within_a_message_still_ends_the_program(board: RemoteBoard, home: BoardHome) -> None:
+    """After Ctrl-C in the middle of a request the end of its input is the program's goodbye, and it restores."""
     board.open()
     os.kill(home.pid, signal.SIGSTOP)
     timer = threading.Timer(0.5, lambda: (os.kill(os.getpid(), signal.SIGINT), os.kill(home.pid, signal.SIGCONT)))

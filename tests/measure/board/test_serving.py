@@ -23,7 +23,7 @@ class Desk:
     def __init__(self, home: BoardHome, hello: Mapping[str, object]) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            [str(home.agent), "serve"], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            [str(home.wrapper), "serve"], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
         )
         self.say({"kind": "hello", "id": 1, "arguments": dict(hello)})
 
