@@ -246,12 +246,11 @@ class NamespaceBoard:
         """A path of this machine for one of the board, absolute or below its home."""
         return Path(f"/proc/{self._init()}/root") / (self.home / path).relative_to("/")
 
-    def link_suite(self) -> None:
-        """Let the suite's place on the board lead to this checkout's environment."""
-        place = self.outside(".local/share/perfsuite/venv")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not place.is_symlink():
-            place.symlink_to(ROOT / ".venv")
+    def bring_suite(self, bundle: Path) -> None:
+        """Put a bundle there, and let it be used."""
+        place = self.outside(".local/share/perfsuite/bundle")
+        shutil.copytree(bundle, place / bundle.name)
+        (place / "current").symlink_to(bundle.name)
 
     # Faults
 

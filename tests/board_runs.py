@@ -59,8 +59,8 @@ governor = "performance"
 #: Longest that a run of the tests takes.
 LIMIT_S = 60.0
 
-_WORKER = r"perfsuite\.measure\.worker|perfsuite-worker run"
-AGENT = r"-m perfsuite\.measure\.board\.agent"
+WORKER = r"perfsuite-worker run"
+PROGRAM = r"perfsuite-worker serve$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ def in_replicate(run: RunningRun, board: NamespaceBoard, number: int) -> None:
 
     def is_there() -> bool:
         assert run.process.poll() is None, run.output
-        workers = board.processes(_WORKER)
+        workers = board.processes(WORKER)
         # What a worker starts has the worker's command line until it has one of its own.
         seen.update(worker for worker in workers if not _is_of(worker, workers))
         return len(seen) > number + 1
@@ -207,11 +207,11 @@ def _is_of(pid: int, parents: Collection[int]) -> bool:
 
 
 def kill_worker(board: NamespaceBoard) -> None:
-    awaited(lambda: board.kill(_WORKER))
+    awaited(lambda: board.kill(WORKER))
 
 
 def is_let_go(board: NamespaceBoard) -> bool:
-    return not board.processes(AGENT) and lock_holder(board.outside("/run/lock")) is None
+    return not board.processes(PROGRAM) and lock_holder(board.outside("/run/lock")) is None
 
 
 def awaited_free(board: NamespaceBoard, look: Callable[[], bool] = lambda: True) -> None:

@@ -29,6 +29,7 @@ from .board_namespaces import NamespaceBoard, board_obstacle
 from .browser_chromium import browser as browser
 from .browser_chromium import visit as visit
 from .left_processes import end, left_by_tests, mark_run
+from .own_bundle import make_own_bundle
 
 #: What a background job, nohup or a CI ignores or blocks, and what is started here would inherit: as in a terminal.
 _ORDINARY = {
@@ -161,13 +162,18 @@ def fresh_board(start_board: Callable[..., NamespaceBoard]) -> NamespaceBoard:
 
 @pytest.fixture(scope="session")
 def board(requires_board: None) -> Iterator[NamespaceBoard]:
-    """Give the test board that the tests share, with the suite; a test leaves it as it finds it."""
+    """Give the test board that the tests share; a test leaves it as it finds it."""
     board = NamespaceBoard()
     try:
-        board.link_suite()
         yield board
     finally:
         board.stop()
+
+
+@pytest.fixture(scope="session")
+def own_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a bundle of this machine's own worker and llama.cpp."""
+    return make_own_bundle(tmp_path_factory.mktemp("bundles") / "own", tmp_path_factory.getbasetemp() / "engine-cache")
 
 
 @pytest.fixture(scope="session")

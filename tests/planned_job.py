@@ -19,7 +19,7 @@ from perfsuite.measure.plan import SCHEMA, LlamaPlan
 from perfsuite.records.bundle import WORKER, content_digest, listed_files, read_manifest, write_manifest
 from perfsuite.records.job import BOARD, BUNDLES, PLACE, REQUESTS, SCRIPT, Asked, Job, sha256, write_job
 
-from .cli.test_devices_setup_bundle import plant_bundle
+from .cli.test_devices_setup import plant_bundle
 
 #: What a run of llama.cpp asks; there is none in the bundle, so it fails, and says so.
 PLAN = LlamaPlan(

@@ -14,11 +14,12 @@ from typing import Any
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import named_weights
+from perfsuite.expectation.timing.reference_architectures import quick_architectures, reference_models
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, dump_record, load_plan, task_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.testing.engine_traces import evaluation
 from perfsuite.workload.scenario import Scenario
+from perfsuite.workload.weights import synthetic_weights
 from tests.synthetic_plans import QUIET
 
 from .synthetic_calibration import lawful_ns
@@ -37,8 +38,10 @@ _RATES = {"fp32_flops_per_s": 4e11, "int8_flops_per_s": 1.6e12, "f16_flops_per_s
 
 @cache
 def operators_of(name: str, n_prompt: int, phase: Phase) -> tuple[OperatorShape, ...]:
-    weights = named_weights(name, cache_dir=Path("/nowhere"))
-    assert weights is not None
+    base, _, quantization = name.rpartition("-")
+    own = (*(model for model, _ in reference_models()), *quick_architectures())
+    model = next(each for each in own if each.name == base)
+    weights = synthetic_weights(model, quantization, cache_dir=Path("/nowhere"))
     scenario = Scenario(name="own", n_prompt=n_prompt, n_gen=12, source="of the tests' own")
     return phase_operators(llama_workload(weights, scenario), phase)
 

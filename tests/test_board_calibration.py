@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,52 +14,47 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.lock import lock_holder
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
+from perfsuite.measure.board.program_link import ProgramLink
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.measure.environment import environment_engine
+from perfsuite.records.bundle import WORKER
 
 from .board_links import write_profile
 from .board_loopback import LoopbackBoard
 from .board_namespaces import ROOT
 from .synthetic_calibration import N_THREADS
 
-#: The suite's Python on the board: its lock and its cache are in the board's home, and its workers follow a law.
-_AGENT = """
-import sys
-from pathlib import Path
-from perfsuite.device import lock
-from perfsuite.measure import launch
-from perfsuite.measure.board import agent, local_board
-home = Path({home!r})
-lock.lock_folders = lambda: (home / "locks",)
-local_board.materialize = lambda weights, cache_dir: cache_dir / f"{{weights.name}}.gguf"
-launch._command = lambda plan, *files: (str(home / "worker"), *map(str, files))
-sys.exit(agent.main())
-"""
-
 _CALIBRATE = ("calibrate", "--device=bench", f"--threads={N_THREADS}", "--type=q8_0", "--rounds=1")
 
 
 @pytest.fixture
-def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoopbackBoard:
+def bench(
+    loopback_board: LoopbackBoard, own_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> LoopbackBoard:
+    """Return a board whose workers follow a law; no weights are put there, for they would read none."""
     home = loopback_board.home
-    (home / "locks").mkdir()
-    python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
-    _script(home / "worker", f"for each; do plan=$last last=$each; done\ncd {root} && exec {python} -m ", answers=True)
-    agent = f"XDG_CACHE_HOME={shlex.quote(str(home / 'cache'))} PYTHONPATH={root} exec {python} -c "
-    _script(home / ".local/share/perfsuite/venv/bin/python", agent + shlex.quote(_AGENT.format(home=str(home))))
+    python, root, worker = (shlex.quote(str(each)) for each in (sys.executable, ROOT, home / "worker"))
+    asked = "for each; do plan=$last last=$each; done"
+    _script(home / "worker", f"{asked}\ncd {root} && exec {python} -m tests.synthetic_calibration_run $plan $last")
+    place = home / ".local/share/perfsuite/bundle"
+    shutil.copytree(own_bundle, place / "own")
+    (place / "own" / WORKER).rename(place / "own" / "program")
+    cache = f"XDG_CACHE_HOME={shlex.quote(str(home / 'cache'))}"
+    _script(place / "own" / WORKER, f'{cache} exec {shlex.quote(str(place))}/own/program "$@" --worker={worker}')
+    (place / "current").symlink_to("own")
+    monkeypatch.setattr(ProgramLink, "place_weights", lambda _, weights: home / f"{weights.name}.gguf")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_profile(tmp_path / "devices" / "bench.toml", loopback_board.reach())
     return loopback_board
 
 
-def _script(path: Path, text: str, *, answers: bool = False) -> None:
+def _script(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}{'tests.synthetic_calibration_run $plan $last' if answers else ''}\n")
+    path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
 
 
@@ -89,7 +85,6 @@ def test_a_calibration_over_a_link_serves_the_runs_over_it(
     assert stored_ceilings(host_fingerprint(), N_THREADS, cache_dir) is None
     assert _header() == f"calibration of {found.recorded_at}"
     assert not list(bench.home.glob("cache/perfsuite/calibrations/*"))
-    assert lock_holder(bench.home / "locks") is None
 
 
 @pytest.mark.long

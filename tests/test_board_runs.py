@@ -32,9 +32,20 @@ from tests.board_namespaces import clock_library
 
 from . import farm_daemons
 from .board_namespaces import NamespaceBoard
-from .board_runs import AGENT, LIMIT_S, NOTHING, Desk, EndedRun, awaited_free, in_replicate, is_let_go, kill_worker
-from .cli.test_ingest import own_engine
+from .board_runs import (
+    LIMIT_S,
+    NOTHING,
+    PROGRAM,
+    WORKER,
+    Desk,
+    EndedRun,
+    awaited_free,
+    in_replicate,
+    is_let_go,
+    kill_worker,
+)
 from .farm_daemons import awaited
+from .own_bundle import own_engine
 from .sys_trees import put
 
 #: The governor that a board has, and the one that the desks' profile asks for.
@@ -85,7 +96,7 @@ class Bench:
 
     def mend(self) -> None:
         self.desk.clear()
-        self.board.kill(AGENT)
+        self.board.kill(PROGRAM)
         self.board.free_disk()
         self.board.link_up()
         self.board.files.trust()
@@ -93,7 +104,9 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def shared(requires_board: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NamespaceBoard, Path]]:
+def shared(
+    requires_board: None, own_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[NamespaceBoard, Path]]:
     """Give a board with the suite and the control of one frequency, and the file of its governor."""
     tree = tmp_path_factory.mktemp("sys")
     governor = put(tree, "devices/system/cpu/cpufreq/policy0/scaling_governor", SAVING)
@@ -101,7 +114,7 @@ def shared(requires_board: None, tmp_path_factory: pytest.TempPathFactory) -> It
     put(tree, "devices/system/cpu/cpu0/cpufreq", Path("../cpufreq/policy0"))
     board = NamespaceBoard(sys_tree=tree)
     try:
-        board.link_suite()
+        board.bring_suite(own_bundle)
         yield board, governor
     finally:
         board.stop()
@@ -170,9 +183,9 @@ def cut_and_mended(bench: Bench) -> None:
     bench.board.link_up()
 
 
-def kill_agent(bench: Bench) -> None:
-    """Kill the agent alone: the run goes on with another one, which restores what the first has set."""
-    assert bench.board.kill(AGENT) == 1
+def kill_program(bench: Bench) -> None:
+    """Kill the program alone: the run goes on with another one, which restores what the first has set."""
+    assert bench.board.kill(PROGRAM) == 1
 
 
 def reboot(bench: Bench, *, cut: bool) -> None:
@@ -183,8 +196,8 @@ def reboot(bench: Bench, *, cut: bool) -> None:
 
 @pytest.mark.parametrize(
     ("n_replicates", "fault"),
-    [(3, cut_and_mended), (6, kill_agent), (4, partial(reboot, cut=True)), (4, partial(reboot, cut=False))],
-    ids=["link", "agent", "reboot unheard", "reboot"],
+    [(3, cut_and_mended), (6, kill_program), (4, partial(reboot, cut=True)), (4, partial(reboot, cut=False))],
+    ids=["link", "program", "reboot unheard", "reboot"],
 )
 def test_a_link_that_comes_back_costs_nothing(bench: Bench, n_replicates: int, fault: Callable[[Bench], None]) -> None:
     """The run goes on, and notes it; every replicate is there."""
@@ -223,11 +236,11 @@ def test_a_worker_that_is_killed_is_told(bench: Bench) -> None:
 
 
 def test_what_two_kills_leave_is_taken_over(bench: Bench) -> None:
-    """Where agent and desk are killed at once, the next run takes the board, restores it, and says so."""
+    """Where program and desk are killed at once, the next run takes the board, restores it, and says so."""
     run = bench.desk.start("--perf-replicates=50")
     in_replicate(run, bench.board, 2)
     os.kill(run.process.pid, signal.SIGSTOP)
-    assert bench.board.kill(AGENT) == 1
+    assert bench.board.kill(PROGRAM) == 1
     run.kill()
     assert bench.governor == ASKED
     ended = bench.desk.run("--perf-replicates=1")
@@ -242,7 +255,7 @@ def test_a_desk_that_is_killed_leaves_a_free_board(bench: Bench) -> None:
     assert bench.governor == ASKED
     run.kill()
     bench.await_rest()
-    assert not bench.board.processes(r"perfsuite\.measure")
+    assert not bench.board.processes(WORKER)
     bench.require_next_run()
 
 
@@ -270,7 +283,7 @@ def test_a_disk_that_fills_up_costs_nothing_measured(bench: Bench) -> None:
 
 
 def test_a_step_of_the_clock_changes_nothing(
-    shared: tuple[NamespaceBoard, Path],
+    own_bundle: Path,
     start_board: Callable[..., NamespaceBoard],
     tmp_path: Path,
     request: pytest.FixtureRequest,
@@ -279,8 +292,7 @@ def test_a_step_of_the_clock_changes_nothing(
     if clock_library() is None:
         pytest.skip("boards: libfaketime is not installed; 'make test-needs' installs it")
     board = start_board(clock=True)
-    board.link_suite()
-    give_built(shared[0], board)
+    board.bring_suite(own_bundle)
     request.addfinalizer((desk := Desk(folder=tmp_path, reach=board.reach())).clear)
     run = desk.start("--perf-replicates=6")
     in_replicate(run, board, 1)
@@ -311,12 +323,6 @@ def test_a_file_whose_put_was_interrupted_is_put_again(bench: Bench) -> None:
     assert "putting" in again.output
     assert "putting" not in bench.desk.run(f"--model={model}", "--perf-replicates=1").output
     assert not list(bench.board.outside(bench.board.home).rglob(".perfsuite-*.*"))
-
-
-def give_built(board: NamespaceBoard, to: NamespaceBoard) -> None:
-    built = Path(".cache/perfsuite/native")
-    if board.outside(built).is_dir():
-        shutil.copytree(board.outside(built), to.outside(built))
 
 
 @contextmanager

@@ -30,7 +30,7 @@ Read = Callable[[Path], Any]
 
 #: Readers that are called as the fuzzing calls them, by its names.
 NAMED = (
-    *("run", "baselines", "observation", "trials", "trace", "shape-policy", "shape-sweep", "roofline", "installed"),
+    *("run", "baselines", "observation", "trials", "trace", "shape-policy", "shape-sweep", "roofline"),
     *("roofline-published", "fidelity-published", "lock", "governors", "night-state", "night-plan"),
     *("study", "memory", "calls", "duplication", "tensor-layout"),
 )

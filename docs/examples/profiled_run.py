@@ -15,7 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from perfsuite.device.machine import default_threads
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import llama_plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -57,16 +56,14 @@ def _run(options: argparse.Namespace) -> int:
 
 def examine_device(profile: Profile) -> tuple[Finding, ...]:
     """Ask a device, and return what was found."""
-    from perfsuite.cli.devices_installed import own_account
+    from perfsuite.cli.own_suite import own_account, own_state
     from perfsuite.device.doctor.examination import examine
-    from perfsuite.device.doctor.gathering import gather, python_words
-    from perfsuite.device.setup.needs import read_installed
+    from perfsuite.device.doctor.gathering import gather
     from perfsuite.device.target.opening import open_target
 
-    python = python_words(profile, Path(sys.executable))
-    here = read_installed(own_account())
     with closing(open_target(profile.reach)) as target:
-        return examine(gather(target, profile, python, here=here, model_bytes=_model_bytes(profile)))
+        facts = gather(target, profile, here=own_account(), own_state=own_state, model_bytes=_model_bytes(profile))
+    return examine(facts)
 
 
 def _model_bytes(profile: Profile) -> int | None:

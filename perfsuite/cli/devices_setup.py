@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
+from perfsuite.cli.answer import Answer, fields_of, give
 from perfsuite.cli.bundle import add_bundle_options
 from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
 from perfsuite.cli.devices import add_device_argument, chosen_profile
@@ -18,23 +16,16 @@ if TYPE_CHECKING:
     from perfsuite.cli.progress import Progress
     from perfsuite.device.profile import Profile
     from perfsuite.device.setup.board_survey import BoardSurvey
-    from perfsuite.device.setup.set_up import SetUp
 
 _ABOUT = """
 The device gets a bundle of 10 to 40 MB, compiled here. It needs a POSIX shell with sha256sum, but no Python, compiler
 or root. The old bundle stays in use until the new one works.
-
-With --with-python, pip installs the suite and compiles llama.cpp there, which takes a small board tens of minutes.
-docs/known-limitations.md lists what needs it.
 """
 
 _EXAMPLES = {
     "perfsuite devices setup rubikpi": "once, and after each update",
     "perfsuite devices setup rubikpi --llama ../llama.cpp": "your checkout",
 }
-
-#: Options that say how Python's installation is made.
-_OF_PYTHON = ("wheels", "offline", "python", "force")
 
 
 def add_parser(commands: Commands) -> None:
@@ -54,20 +45,9 @@ def add_parser(commands: Commands) -> None:
     text = "include llama.cpp's OpenCL backend (default: if the device has OpenCL)"
     group.add_argument("--opencl", action="store_true", help=text)
     parser.add_argument("--remove", action="store_true", help="remove all that setup installed there")
-    parser.add_argument("--with-python", action="store_true", help="install the suite in Python there instead")
-    _add_python_options(parser.add_argument_group("with --with-python"))
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=_run)
-
-
-def _add_python_options(group: argparse._ArgumentGroup) -> None:
-    text = "folder with wheels, which pip looks at first"
-    group.add_argument("--wheels", type=Path, metavar="DIR", help=text)
-    group.add_argument("--offline", action="store_true", help="install from --wheels alone")
-    text = "Python on the device (default python3)"
-    group.add_argument("--python", metavar="COMMAND", help=text)
-    group.add_argument("--force", action="store_true", help="install and compile again")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -77,10 +57,6 @@ def _run(options: argparse.Namespace) -> int:
     profile = chosen_profile(options)
     if profile.reach.way == "local":
         raise DeviceError(f"{profile.name}: is this machine, where the suite is installed; there is nothing to set up")
-    if options.with_python:
-        return _with_python(options, profile)
-    if unused := next((name for name in _OF_PYTHON if getattr(options, name)), None):
-        raise DeviceError(f"--{unused}: is for an installation of Python; add --with-python, or leave it out")
     if options.bundle is not None and not options.remove:
         check_bundle(options.bundle)  # before the device is reached
     return _remove(options, profile) if options.remove else _with_bundle(options, profile)
@@ -152,46 +128,3 @@ def _why_opencl(options: argparse.Namespace, profile: Profile, board: BoardSurve
     if profile.opencl_platform is not None:
         return f"{text}, for its profile names the platform {profile.opencl_platform}"
     return None
-
-
-def _with_python(options: argparse.Namespace, profile: Profile) -> int:
-    from perfsuite.cli.progress import progress
-    from perfsuite.device.setup.bundle_setup import leave_bundle, look_at_board
-    from perfsuite.device.setup.set_up import SetupOrder, set_up
-    from perfsuite.device.target.opening import open_target
-
-    order = SetupOrder(
-        device=profile.name,
-        home=profile.reach.home,
-        python=options.python or "python3",
-        wheels=options.wheels,
-        is_offline=options.offline,
-        is_forced=options.force,
-    )
-    with closing(open_target(profile.reach)) as target, progress(f"setup of {profile.name}", options) as tell:
-        done = set_up(target, order, tell)
-        leave_bundle(target, profile.name, look_at_board(target, profile.reach.home)[1])
-    told = fields_of(done, "python", "is_new")
-    plain = {"device": profile.name, **told, "installed": asdict(done.installed)}
-    give(Answer(parts=lambda: _installed_parts(profile.name, done), plain=lambda: plain), options)
-    return 0
-
-
-def _installed_parts(device: str, done: SetUp) -> Iterator[Part]:
-    """Yield the versions on both sides, and what comes next."""
-    from perfsuite.cli.devices_installed import own_account
-    from perfsuite.device.setup.needs import read_installed
-
-    here, there = read_installed(own_account()), done.installed
-    rows = (
-        ("perfsuite", here.suite_version, there.suite_version),
-        ("plans", here.plan_schema, there.plan_schema),
-        ("Python", here.python_version, there.python_version),
-        ("machine", here.machine, there.machine),
-        ("llama.cpp", here.engine_build_id or "none", there.engine_build_id or "none"),
-    )
-    yield Sheet(("", "here", device), rows)
-    yield f"{device}: {'installed' if done.is_new else 'is there already'}: {done.python}"
-    if done.installed.engine_problem:
-        yield f"{device}: no llama.cpp: {done.installed.engine_problem}"
-    yield _next(device)

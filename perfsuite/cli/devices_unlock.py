@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.cli.answer import Answer, give
 from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.devices import add_device_argument, chosen_profile
-from perfsuite.device.setup.needs import NO_PROGRAM, suite_command, suite_python
+from perfsuite.device.suite_program import NO_PROGRAM, OLD_SETUP, suite_command
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
     from perfsuite.device.profile import Profile
     from perfsuite.device.reach import Reach
-
-#: Nothing but the suite is run, whatever lies in the folder where a link begins, or is named by variables there.
-_COMMAND = ("-I", "-m", "perfsuite.device.lock_command")
 
 
 def add_parser(commands: Commands) -> None:
@@ -66,12 +63,11 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
 def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
     from perfsuite.device.target.opening import open_target  # only where a device is asked
 
-    python = suite_python(reach.home)
     with closing(open_target(reach)) as target:
-        completed = target.run(suite_command(reach.home, ("lock", *words), (*_COMMAND, *words)))
+        completed = target.run(suite_command(reach.home, "lock", *words))
     if completed.status in NO_PROGRAM:
-        told = f"{name}: the suite is not on the device ({reach.text}: no {python})"
-        raise DeviceError(f"{told}; run 'perfsuite devices setup {name}'")
+        seen = OLD_SETUP if completed.last_words == OLD_SETUP else "the suite is not on the device"
+        raise DeviceError(f"{name}: {seen} ({reach.text}, {reach.home}); run 'perfsuite devices setup {name}'")
     plain = _plain(completed.text)
     if plain is not None:
         return plain

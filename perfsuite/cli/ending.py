@@ -70,6 +70,8 @@ def _told(text: str, status: int) -> int:
 def _request(number: int) -> BaseException:
     """Return what unwinds all that is open, such as the device's lock and workers, for a signal."""
     return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+
+
 @contextmanager
 def _checked_outputs() -> Iterator[None]:
     """Make sure that what was printed has arrived; letters that the terminal's encoding lacks are written out.

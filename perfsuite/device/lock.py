@@ -1,8 +1,8 @@
 """One run at a time on a device, by a file on it that whoever measures has locked (flock).
 
-The code runs on the device: a run on this machine calls it directly, and on a board the agent does. The kernel frees
-the lock with the process, whatever ended that, and in whatever container it was. Programs that it starts do not inherit
-the lock: they hold nothing.
+This is for this machine; the program on a board does the same there. The kernel frees the lock with the process,
+whatever ended that, and in whatever container it was. Programs that it starts do not inherit the lock: they hold
+nothing.
 
 The file says who has the device. It stays, and is empty where a run ended in order; else the next one restores what
 that run had changed. All accounts share it, in a folder that everybody may write to: no link is followed, and what it

@@ -1,11 +1,9 @@
-"""``python -m perfsuite.device.lock_command break``: what a desk asks of a device about its lock, answered in JSON."""
+"""What ``perfsuite devices unlock`` asks of a device about its lock, answered for this machine."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,13 +39,6 @@ def answer(words: Sequence[str], folder: Path | None = None) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def main(words: Sequence[str]) -> int:
-    """Print the answer as one line; 2 where it is an error."""
-    answered = answer(words)
-    print(json.dumps(answered))
-    return 2 if "error" in answered else 0
-
-
 def _restored(lock_folder: Path | None) -> Iterator[str]:
     """Restore what a killed run has left, with the lock in hand; whoever has it already does so himself."""
     from perfsuite.device.stability.restore_file import STATE_FOLDER, restore_leftovers  # where a lock was broken
@@ -62,7 +53,3 @@ def _restored(lock_folder: Path | None) -> Iterator[str]:
                 yield from restore_leftovers(each)
     except LockedError:
         return
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

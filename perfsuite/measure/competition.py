@@ -53,10 +53,6 @@ class Competition:
         share = f"others take {self.others_ratio * 100.0:.0f} % of the processors"
         return f"{share} ({named} of one)" if named else share
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return {"others_ratio": self.others_ratio, "processors": dict(self.processors)}
-
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Competition:
         """Rebuild from `to_plain`."""

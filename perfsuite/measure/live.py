@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan
-from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line, to_line
+from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line
 
 if TYPE_CHECKING:
     from perfsuite.measure.board.protocol import Board
@@ -94,18 +94,6 @@ class Delivery:
     #: From the end of what is recorded to the arrival; None where the record has no end, or had ended before the
     #: subscription began.
     delay_ns: int | None
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the record as its line, and the times."""
-        return {"record": to_line(self.record), "arrival_ns": self.arrival_ns, "delay_ns": self.delay_ns}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Delivery | None:
-        """Undo `to_plain`; None is a record of a kind that this version does not know."""
-        record = from_line(plain["record"])
-        if record is None:
-            return None
-        return cls(record=record, arrival_ns=plain["arrival_ns"], delay_ns=plain["delay_ns"])
 
 
 def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perfsuite.errors import EngineError
 from perfsuite.measure import launch
@@ -63,10 +62,6 @@ def layer_environment(
 _WITHOUT_X8 = {"GGML_OPENCL_MM_F16_FORCE_L4": "1"}
 
 
-#: Of a backend, what is a path.
-_PATHS = ("library", "compatibility_layer", "tracing_layer")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClBackend:
     """The backend as one device needs it."""
@@ -83,17 +78,6 @@ class OpenClBackend:
     #: Build ids of the library and of the compatibility layer, which may lie on another machine; "" without one.
     library_id: str = ""
     compatibility_id: str = ""
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the fields by name, paths as text."""
-        paths = {name: getattr(self, name) for name in _PATHS}
-        return {**asdict(self), **{name: None if path is None else str(path) for name, path in paths.items()}}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> OpenClBackend:
-        """Undo `to_plain`."""
-        paths: dict[str, Any] = {name: None if plain[name] is None else Path(plain[name]) for name in _PATHS}
-        return cls(**{**plain, **paths, "device": OpenClDevice.from_plain(plain["device"])})
 
     @property
     def fingerprint(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from perfsuite.measure.bundle.making import Bundle
 from perfsuite.records.bundle import read_manifest
 from tests.command_streams import Refused, Streams
 
-from .test_devices_setup_bundle import plant_bundle
+from .test_devices_setup import plant_bundle
 
 _MAKE = "perfsuite.measure.bundle.making.make_bundle"
 

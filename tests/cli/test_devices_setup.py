@@ -1,170 +1,336 @@
-"""``perfsuite devices setup``: from a bare board to a suite that answers, and what it says of what is missing."""
+"""``perfsuite devices setup`` of a board: what is sent, what is used, and what is refused."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
+import os
+import shutil
+import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.reach import Reach
-from tests.command_streams import Refused, Streams
+from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room
+from perfsuite.errors import DeviceError
+from perfsuite.measure.bundle.making import Bundle, BundleOrder
+from perfsuite.measure.plan import SCHEMA
+from perfsuite.records.bundle import (
+    LOADER,
+    MANIFEST_NAME,
+    WORKER,
+    BundledEngine,
+    BundledFile,
+    BundleManifest,
+    content_digest,
+    listed_files,
+    read_manifest,
+    write_manifest,
+)
+from tests.command_streams import Streams
 
-from ..board_loopback import LoopbackBoard
-from ..board_namespaces import NamespaceBoard
-from ..sys_trees import plant
+from ..board_links import LinkedBoard
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+_HOME = Path(".local/share/perfsuite")
 
-#: Where the checkout keeps the wheel of llama.cpp that was compiled for this machine.
-WHEELS = ROOT / ".venv" / "wheels"
-
-
-def write_profile(folder: Path, reach: Reach) -> None:
-    """Write the profile of a test board, which --device finds by its name ``bench``."""
-    lines = ['extends = "generic-ssh"', "[reach]", f'address = "{reach.address}"', f"port = {reach.port}"]
-    lines += [f'identity_file = "{reach.identity_file}"', f'known_hosts_file = "{reach.known_hosts_file}"']
-    (folder / "devices").mkdir()
-    (folder / "devices" / "bench.toml").write_text("\n".join([*lines, ""]))
-
-
-def base_python() -> str:
-    """Return the Python that made this environment: a board has none of its packages."""
-    return str(getattr(sys, "_base_executable", sys.executable))
-
-
-@pytest.fixture
-def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoopbackBoard:
-    """Return a board that is the device ``bench``."""
-    monkeypatch.chdir(tmp_path)
-    write_profile(tmp_path, loopback_board.reach())
-    return loopback_board
+#: For what is decided at the desk, whatever the link.
+OVER_ADB = pytest.mark.parametrize("linked_board", ["adb"], indirect=True)
 
 
-@pytest.fixture
-def requires_index(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip where pip reaches no index, or the checkout has no compiled llama.cpp."""
-    if not list(WHEELS.glob("llama_cpp_python-*.whl")):
-        pytest.skip("no compiled wheel of llama.cpp in .venv/wheels; 'make env' makes one")
-    folder = tmp_path_factory.mktemp("index")
-    words = ["download", "-q", "--no-deps", "--retries", "0", "-d", str(folder), "duckdb"]
-    command = [sys.executable, "-m", "pip", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode:
-        pytest.skip(f"no package index can be reached ({done.stderr.strip().splitlines()[-1]})")
+def plant_bundle(folder: Path, *, worker: str = "#!/bin/sh\necho perfsuite-worker\n", library: str = "one") -> Path:
+    """Write a bundle whose program is a script of the shell."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for path, text in ((WORKER, worker), ("lib/libperfsuite_engine.so", library), ("engine/libllama.so.0", "llama")):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / WORKER).chmod(0o755)
+    write_manifest(folder, manifest_of(listed_files(folder, (WORKER,))))
+    return folder
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("requires_index")
-def test_a_bare_board_gets_a_suite_that_answers(bench: LoopbackBoard, capsys: Streams) -> None:
-    """What is installed over ssh says what it is; the second time nothing is sent or installed."""
-    arguments = ["devices", "setup", "bench", "--with-python", "--wheels", str(WHEELS), "--python", base_python()]
-    assert main(arguments) == 0
-    out, err = capsys.readouterr()
-    assert "bench: installed: " in out
-    assert "next: perfsuite devices doctor bench, then pytest --device=bench" in out
-    assert "making an environment" in err
-    python = bench.home / ".local" / "share" / "perfsuite" / "venv" / "bin" / "python"
-    asked = subprocess.run(
-        [python, "-m", "perfsuite.cli.devices_installed"], capture_output=True, text=True, check=True, cwd=bench.home
+def manifest_of(files: tuple[BundledFile, ...]) -> BundleManifest:
+    return BundleManifest(
+        suite_version="0.1.0",
+        plan_schema=3,
+        digest=content_digest(files),
+        target="test-linux-gnu",
+        machines=(os.uname().machine,),
+        processor="any",
+        compiler="none",
+        flags=(),
+        settings=(),
+        llama="none",
+        llama_digest="0",
+        engine=BundledEngine(library_dir="engine", include_dirs=(), build_id="0123456789abcdef", has_blas=False),
+        least_glibc="2.17",
+        files=files,
     )
-    assert json.loads(asked.stdout)["engine_build_id"] is not None
-    assert main(arguments) == 0
-    out, err = capsys.readouterr()
-    assert "bench: is there already: " in out
-    assert "installing" not in err
 
 
-def test_a_python_that_is_not_there_is_one_line(bench: LoopbackBoard, capsys: Streams) -> None:
-    """A missing interpreter is reported with the command that installs one, and nothing is left on the board."""
-    assert main(["devices", "setup", "bench", "--with-python", "--python", "python9.9", "-q"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("perfsuite: error: bench: no Python called python9.9: sudo apt-get install -y python3")
-    assert err.count("\n") == 1
-    assert not (bench.home / ".local").exists()
-
-
-@pytest.mark.long
-def test_offline_without_wheels_fails_with_pips_words(bench: LoopbackBoard, capsys: Streams, tmp_path: Path) -> None:
-    """Wheels that do not suffice fail in pip's own words, and there is no installation afterwards."""
-    (tmp_path / "wheels").mkdir()
-    (tmp_path / "wheels" / "other-1.0-py3-none-any.whl").write_bytes(b"no wheel")
-    arguments = ["devices", "setup", "bench", "--with-python", "--wheels", "wheels", "--offline", "-q", "--python"]
-    assert main([*arguments, base_python()]) == 2
-    err = capsys.readouterr().err
-    assert "No matching distribution found for llama-cpp-python" in err
-    assert "setup.log" in err
-    assert err.count("\n") == 1
-    assert not (bench.home / ".local" / "share" / "perfsuite" / "venv").exists()
-
-
-def test_an_interrupt_ends_what_runs_on_the_board(bench: LoopbackBoard, tmp_path: Path) -> None:
-    """Ctrl-C is exit code 130; what was begun there ends, leaves no link, and the next setup removes it."""
-    words = ["devices", "setup", "bench", "--with-python", "--python", base_python()]
-    command = [sys.executable, "-m", "perfsuite.cli", *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "making an environment" in line:
-                process.send_signal(signal.SIGINT)
-                break
-        told = process.stderr.read()
-        assert process.wait(60) == 130
-    assert told.endswith("perfsuite: interrupted\n")
-    home = bench.home / ".local" / "share" / "perfsuite"
-    assert not (home / "venv").exists()
-    running = subprocess.run(["pgrep", "-f", str(home)], capture_output=True, text=True, check=False)
-    assert running.stdout == ""
-
-
-@pytest.mark.long
-def test_this_machine_is_examined(capsys: Streams) -> None:
-    """The exit code says whether anything fails; each finding has its grade, what was seen and how it is fixed."""
-    status = main(["devices", "doctor", "host", "--json"])
-    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
-    assert status == int(any(each["grade"] == "fail" for each in found.values()))
-    assert found["reach"] == {"what": "reach", "grade": "ok", "seen": "local", "mend": ""}
-    assert found["suite"]["grade"] == "ok"
-    assert {"governor", "load", "memory", "disk", "lock", "clock"} <= found.keys()
-
-
-def test_a_device_out_of_reach_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams, refused: Refused
-) -> None:
-    """The exit code is 1, and the one line says what to do; a name that no profile has is exit code 2."""
+@pytest.fixture
+def bench(linked_board: LinkedBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkedBoard:
+    """Return a board that is the device ``bench``, over each kind of link in turn."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "devices").mkdir()
-    (tmp_path / "devices" / "bench.toml").write_text('extends = "generic-ssh"\n[reach]\naddress = "no.invalid"\n')
-    assert main(["devices", "doctor", "bench"]) == 1
-    out = capsys.readouterr().out
-    assert out.startswith("      bench  seen")  # as the other tables: no lines, no margin
-    assert "see address in [reach] of its profile" in out
-    assert "bench: 1 fail, 0 warn, 0 ok" in out
-    assert "no such device" in refused(["devices", "doctor", "no-such-board"])
+    linked_board.write_profile(tmp_path / "devices" / "bench.toml")
+    return linked_board
 
 
-def test_a_board_is_examined_over_ssh(
-    start_board: Callable[..., NamespaceBoard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
-) -> None:
-    """What its own /sys says is reported: its clocks, its zones, and the governor that its user may set."""
-    plant("orangepi5", tmp_path)
-    (tmp_path / "sys/devices/system/cpu/online").write_text("0-7\n")
-    board = start_board(sys_tree=tmp_path / "sys")
-    board.link_suite()
-    write_profile(tmp_path, board.reach())
-    monkeypatch.chdir(tmp_path)
-    with (tmp_path / "devices" / "bench.toml").open("a") as profile:
-        profile.write('[conditions]\ngovernor = "performance"\nstart_below_celsius = 40.0\n')
+def set_up(bundle: Path, *more: str) -> int:
+    return main(["devices", "setup", "bench", "--bundle", str(bundle), *more])
+
+
+def in_use(board: LinkedBoard) -> Path:
+    """Return the folder of the bundle that the board uses."""
+    return (board.home / _HOME / "bundle" / "current").resolve()
+
+
+def examined(capsys: Streams) -> dict[str, dict[str, str]]:
+    """Return what the doctor finds."""
+    capsys.readouterr()
     main(["devices", "doctor", "bench", "--json"])
-    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
-    assert found["suite"]["grade"] == found["llama.cpp"]["grade"] == found["lock"]["grade"] == "ok"
-    assert found["governor"]["seen"] == "ondemand; the profile asks for performance, which root may set"
-    assert found["clocks"]["seen"].startswith("from 0 on: 1.80 of 1.80 GHz; from 4 on: 2.40 of 2.40 GHz")
-    assert found["temperature"]["grade"] == "warn"
-    assert found["clock"]["grade"] == "ok"
+    return {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+
+
+def left_on(board: LinkedBoard) -> set[str]:
+    """Return what is beside the bundles, hidden or not."""
+    return {path.name for path in (board.home / _HOME / "bundle").iterdir()}
+
+
+def test_a_bundle_may_bring_what_starts_its_programs(bench: LinkedBoard, tmp_path: Path) -> None:
+    """Every program of it may be run on the board before the worker is, which needs the other one."""
+    bundle = plant_bundle(tmp_path / "bundle", worker='#!/bin/sh\nexec "${0%/*}/lib/ld-musl.so"\n')
+    (bundle / LOADER).write_text("#!/bin/sh\necho perfsuite-worker\n")
+    write_manifest(bundle, manifest_of(listed_files(bundle, (WORKER, LOADER))))
+    assert set_up(bundle) == 0
+    assert os.access(in_use(bench) / LOADER, os.X_OK)
+    assert not os.access(in_use(bench) / "lib/libperfsuite_engine.so", os.X_OK)
+
+
+@pytest.mark.long_but_first
+def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
+    """The first setup sends all, the second nothing but what was altered there, that of a changed bundle the change."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    assert "3 files sent" in capsys.readouterr()[0]
+    there = in_use(bench)
+    assert {path.relative_to(there).as_posix() for path in there.rglob("*") if path.is_file()} == {
+        MANIFEST_NAME,
+        WORKER,
+        "lib/libperfsuite_engine.so",
+        "engine/libllama.so.0",
+    }
+    assert (there / WORKER).stat().st_mode & stat.S_IXUSR
+    assert set_up(bundle) == 0
+    assert "is there already" in capsys.readouterr()[0]
+    (in_use(bench) / "lib" / "libperfsuite_engine.so").write_text("altered")
+    (in_use(bench) / "engine" / "libllama.so.0").unlink()
+    assert set_up(bundle) == 0
+    assert "2 files sent" in capsys.readouterr()[0]
+    assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "one"
+    assert set_up(plant_bundle(tmp_path / "bundle", library="two")) == 0
+    assert "1 files sent" in capsys.readouterr()[0]
+    assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "two"
+    assert left_on(bench) == {"current", there.name, in_use(bench).name}
+
+
+@pytest.mark.long_but_first
+def test_what_does_not_run_is_not_used(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
+    """A worker that fails there is reported in its own words, and the bundle before stays in use."""
+    assert set_up(plant_bundle(tmp_path / "bundle")) == 0
+    before = in_use(bench)
+    worker = "#!/bin/sh\necho 'version GLIBC_2.99 not found' >&2; exit 1\n"
+    assert set_up(plant_bundle(tmp_path / "bundle", worker=worker)) == 2
+    assert "does not run there (version GLIBC_2.99 not found)" in capsys.readouterr()[1]
+    assert in_use(bench) == before
+    assert set_up(plant_bundle(tmp_path / "bundle")) == 0
+    assert left_on(bench) == {"current", before.name}
+
+
+@pytest.mark.long_but_first
+def test_what_lost_its_power_before_the_switch_is_done_by_the_next_setup(bench: LinkedBoard, tmp_path: Path) -> None:
+    """A half-sent bundle, a lock of a process that is no more, and a link that is gone are no obstacle."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    before = in_use(bench)
+    place = bench.home / _HOME / "bundle"
+    (place / "current").unlink()
+    (place / ".part-0123-4567").mkdir()
+    (place / ".setup").mkdir()
+    (place / ".setup" / "owner").write_text("999999-1 somebody@desk\n")
+    assert set_up(bundle) == 0
+    assert in_use(bench) == before
+    assert left_on(bench) == {"current", before.name}
+
+
+def test_two_setups_at_once_are_told_apart(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
+    """While somebody's process there holds the board, a second setup says who it is, and sends nothing."""
+    place = bench.home / _HOME / "bundle"
+    (place / ".setup").mkdir(parents=True)
+    started = Path(f"/proc/{os.getpid()}/stat").read_text().rpartition(") ")[2].split()[19]
+    (place / ".setup" / "owner").write_text(f"{os.getpid()}-{started} eve@desk\n")
+    assert set_up(plant_bundle(tmp_path / "bundle")) == 2
+    assert "another setup of it is under way, by eve@desk" in capsys.readouterr()[1]
+    assert left_on(bench) == {".setup"}
+
+
+_PROGRAM = """#!/bin/sh
+[ "$1 $2" != 'lock state' ] || echo '{"lock": null, "notes": []}'
+[ "$1" != devices ] || { cat "${0%/*}/devices"; exit $(cat "${0%/*}/status"); }
+"""
+
+_ADRENO = {
+    "platform_name": "QUALCOMM Snapdragon(TM)",
+    "device_name": "QUALCOMM Adreno(TM)",
+    "driver_version": "E031",
+    "type": "gpu",
+    "compute_units": 6,
+}
+
+
+@pytest.mark.long_but_first
+def test_the_doctor_knows_a_bundle(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
+    """What a board's bundle says of itself is in order, with its llama.cpp; one that says nothing fails in a line."""
+    bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
+    manifest = replace(read_manifest(bundle), plan_schema=SCHEMA)
+    write_manifest(bundle, manifest)
+    assert set_up(bundle) == 0
+    found = examined(capsys)
+    assert (found["suite"]["grade"], found["suite"]["seen"]) == ("ok", f"perfsuite 0.1.0, plans {SCHEMA}, by a bundle")
+    assert found["llama.cpp"]["seen"] == "build 0123456789abcdef"
+    assert (found["lock"]["seen"], found["disk"]["grade"]) == ("nobody has it", "ok")
+    (in_use(bench) / WORKER).write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
+    assert examined(capsys)["suite"]["seen"].startswith("its program does not run")
+
+
+@pytest.mark.long_but_first
+@OVER_ADB
+@pytest.mark.parametrize(
+    ("printed", "status", "what", "grade", "seen"),
+    [
+        (json.dumps([_ADRENO]), 0, "OpenCL", "ok", "QUALCOMM Snapdragon(TM): QUALCOMM Adreno(TM) (gpu, driver E031)"),
+        (
+            json.dumps([{**_ADRENO, "platform_name": "rusticl"}]),
+            *(0, "OpenCL", "fail", "no OpenCL platform has 'QUALCOMM' in its name; there are: rusticl"),
+        ),
+        ("perfsuite-worker-failed: OpenCL: none is there", 1, "OpenCL", "fail", "OpenCL: none is there"),
+        ("{}", 0, "suite", "fail", "its program names no OpenCL devices, but says '{}'"),
+    ],
+)
+def test_the_doctor_asks_a_bundle_for_opencl(
+    bench: LinkedBoard, printed: str, status: int, what: str, grade: str, seen: str, tmp_path: Path, capsys: Streams
+) -> None:
+    """The program of the bundle loads the board's drivers, and names what a run would measure."""
+    profile = tmp_path / "devices" / "bench.toml"
+    profile.write_text(f'opencl_platform = "QUALCOMM"\n{profile.read_text()}')
+    assert set_up(plant_bundle(tmp_path / "made", worker=_PROGRAM)) == 0
+    (in_use(bench) / "devices").write_text(f"{printed}\n")
+    (in_use(bench) / "status").write_text(str(status))
+    found = examined(capsys)[what]
+    assert (found["grade"], found["seen"]) == (grade, seen)
+
+
+@pytest.mark.long_but_first
+def test_removing_leaves_no_trace(bench: LinkedBoard, tmp_path: Path) -> None:
+    """The folder of the suite is gone, and what somebody else has put in there stays."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    assert main(["devices", "setup", "bench", "--remove"]) == 0
+    assert not (bench.home / _HOME).exists()
+    assert set_up(bundle) == 0
+    (bench.home / _HOME / "notes").write_text("mine")
+    assert main(["devices", "setup", "bench", "--remove"]) == 0
+    assert [path.name for path in (bench.home / _HOME).iterdir()] == ["notes"]
+
+
+@OVER_ADB
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("lib/libperfsuite_engine.so", "one", "two", "libperfsuite_engine.so: has 3 bytes, sha256 "),
+        (MANIFEST_NAME, "engine/libllama.so.0", "engine/none", "and itself "),
+        (MANIFEST_NAME, "engine/libllama.so.0", "../../.ssh/authorized_keys", "is not a name of a file in a bundle"),
+        (MANIFEST_NAME, os.uname().machine, "sparc", "the bundle is for test-linux-gnu"),
+    ],
+)
+def test_a_damaged_bundle_is_not_sent(
+    bench: LinkedBoard, tmp_path: Path, capsys: Streams, file: str, old: str, new: str, told: str
+) -> None:
+    """What is wrong is one line, and nothing is written on the board."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    (bundle / file).write_text((bundle / file).read_text().replace(old, new))
+    assert set_up(bundle) == 2
+    assert told in capsys.readouterr()[1]
+    assert not (bench.home / _HOME).exists()
+
+
+BOARD = BoardSurvey(
+    machine=os.uname().machine,
+    glibc="2.36",
+    has_musl=False,
+    is_android=False,
+    features=frozenset(),
+    free_bytes=50_000_000,
+)
+
+
+@pytest.mark.parametrize(
+    ("board", "told"),
+    [
+        (replace(BOARD, glibc="2.9"), "has glibc 2.9, the bundle needs 2.17"),
+        (replace(BOARD, glibc=None, has_musl=True), "has musl, the bundle needs glibc 2.17"),
+        (replace(BOARD, machine="riscv64"), "is riscv64, the bundle is for test-linux-gnu"),
+    ],
+)
+def test_a_board_that_does_not_suit_is_refused(board: BoardSurvey, told: str) -> None:
+    """Another machine, another C library and an older glibc are reported with what the bundle needs."""
+    with pytest.raises(DeviceError, match=told):
+        check_fit("bench", board, manifest_of(()))
+
+
+def test_a_board_without_room_is_refused() -> None:
+    """What is free is reported beside what is needed; where nothing must be sent, no room is needed."""
+    check_room("bench", BOARD, 1_000_000)
+    check_room("bench", replace(BOARD, free_bytes=0), 0)
+    with pytest.raises(DeviceError, match=r"bench: 47\.7 MiB are free there, .* are needed"):
+        check_room("bench", BOARD, 49_000_000)
+
+
+@OVER_ADB
+@pytest.mark.parametrize(
+    ("library", "option", "platform", "told"),
+    [
+        ("/usr/lib/libOpenCL.so.1", (), None, "backend, for /usr/lib/libOpenCL.so.1 is there"),
+        (None, ("--opencl",), None, "backend, as --opencl asks"),
+        (None, (), "QUALCOMM", "backend, for its profile names the platform QUALCOMM"),
+        (None, (), None, "no OpenCL is there, so the bundle is without its backend\n"),
+    ],
+)
+def test_setup_says_why_a_bundle_has_the_opencl_backend(
+    bench: LinkedBoard,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Streams,
+    library: str | None,
+    option: tuple[str, ...],
+    platform: str | None,
+    told: str,
+) -> None:
+    """What the board has, an option and the profile decide; the bundle that is made is as was said."""
+    orders: list[BundleOrder] = []
+
+    def make_bundle(order: BundleOrder, *_: object) -> Bundle:
+        orders.append(order)
+        folder = plant_bundle(tmp_path / "bundle")
+        return Bundle(folder=folder, manifest=read_manifest(folder))
+
+    monkeypatch.setattr("perfsuite.measure.bundle.making.make_bundle", make_bundle)
+    home = str(bench.home / _HOME)
+    board = replace(BOARD, opencl_loader=library)
+    monkeypatch.setattr("perfsuite.device.setup.bundle_setup.look_at_board", lambda *_: (board, home))
+    if platform is not None:
+        profile = tmp_path / "devices" / "bench.toml"
+        profile.write_text(f'opencl_platform = "{platform}"\n' + profile.read_text())
+    assert main(["devices", "setup", "bench", *option]) == 0
+    assert told in capsys.readouterr()[1]
+    assert [each.has_opencl for each in orders] == [not told.startswith("no OpenCL")]

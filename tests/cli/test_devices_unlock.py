@@ -19,8 +19,8 @@ from perfsuite.device.lock import hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
-from perfsuite.device.setup.needs import suite_command
 from perfsuite.device.stability.restore_file import STATE_FOLDER
+from perfsuite.device.suite_program import OLD_SETUP, suite_command
 from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
@@ -110,12 +110,10 @@ def test_force_ends_the_run(capsys: Streams, folder: Path) -> None:
 
 
 def test_a_board_is_asked_over_its_link(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """The program of its bundle is asked, or else the suite's Python; the answer is shown, and the link is closed."""
+    """The program of its bundle is asked; the answer is shown, and the link is closed."""
     link = linked(monkeypatch, 0, line(lock=OWNER.to_plain(), notes=["scaling_governor: restored to 'schedutil'"]))
     assert main(["devices", "unlock", "board", "--force"]) == 0
-    words = ("break", "--force")
-    python = ("-I", "-m", "perfsuite.device.lock_command", *words)
-    assert link.asked == [suite_command("~/.local/share/perfsuite", ("lock", *words), python)]
+    assert link.asked == [suite_command("~/.local/share/perfsuite", "lock", "break", "--force")]
     assert link.is_closed
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("board: was held by anna from desk (pytest --device=board)")
@@ -157,14 +155,10 @@ def test_the_last_line_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert devices_unlock.answered(BOARD, ("break",)) == {"lock": OWNER.to_plain(), "notes": ["restored"]}
 
 
-def test_a_file_where_a_link_begins_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home that has a ``random.py`` is no reason for another program."""
-    (tmp_path / "random.py").write_text("raise SystemExit('mine')")
-    (tmp_path / "venv").symlink_to(Path(sys.prefix))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    profile = replace(BOARD, reach=Reach(way="local", home=str(tmp_path)))
-    assert devices_unlock._asked("board", profile.reach, ("state",)).keys() == {"lock", "notes"}
+def test_a_board_that_was_set_up_in_python_is_told(tmp_path: Path) -> None:
+    (tmp_path / "venv").mkdir()
+    with pytest.raises(DeviceError, match=rf"^board: {OLD_SETUP} \(local, .*\); run 'perfsuite devices setup board'$"):
+        devices_unlock._asked("board", Reach(way="local", home=str(tmp_path)), ("state",))
 
 
 #: Has the lock of the machine that it runs on until its input ends.
@@ -182,7 +176,7 @@ with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="py
 def held_on(board: NamespaceBoard) -> Iterator[subprocess.Popen[bytes]]:
     """Let a process on a board, started over ssh, have its lock."""
     target = opening.open_target(board.reach())
-    process = target.start(["~/.local/share/perfsuite/venv/bin/python", "-c", _HOLDER])
+    process = target.start([sys.executable, "-c", _HOLDER])
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -194,10 +188,11 @@ def held_on(board: NamespaceBoard) -> Iterator[subprocess.Popen[bytes]]:
         target.close()
 
 
-def test_a_real_board_is_unlocked_over_ssh(board: NamespaceBoard) -> None:
+def test_a_real_board_is_unlocked_over_ssh(fresh_board: NamespaceBoard, own_bundle: Path) -> None:
     """A living holder there is named and left; with force it is ended, and nobody has the board."""
-    profile = replace(BOARD, reach=board.reach())
-    with held_on(board) as process:
+    fresh_board.bring_suite(own_bundle)
+    profile = replace(BOARD, reach=fresh_board.reach())
+    with held_on(fresh_board) as process:
         with pytest.raises(LockedError, match=r"^board: held by anna from desk .*; wait until it has ended, or end it"):
             devices_unlock.answered(profile, ("break",))
         assert process.poll() is None
@@ -206,8 +201,8 @@ def test_a_real_board_is_unlocked_over_ssh(board: NamespaceBoard) -> None:
     assert devices_unlock.answered(profile, ("state",)) == {"lock": None, "notes": []}
 
 
-def test_a_board_that_started_again_is_free(fresh_board: NamespaceBoard) -> None:
-    fresh_board.link_suite()
+def test_a_board_that_started_again_is_free(fresh_board: NamespaceBoard, own_bundle: Path) -> None:
+    fresh_board.bring_suite(own_bundle)
     with held_on(fresh_board):
         fresh_board.reboot()
     profile = replace(BOARD, reach=fresh_board.reach())

@@ -142,7 +142,6 @@ def board(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> BoardFacts:
         usable_threads=N_THREADS,
         cache_dir=Path("/nowhere"),
         engine=replace(environment_engine(), build_id="b0a4d"),
-        suite_digest=None,
         opencl_environment={},
         load_average=0.0,
     )

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.measure.bundle import making
-from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.records.job import RESULTS
 
+from ..own_bundle import own_engine
 from ..planned_job import run_job
 
 pytestmark = pytest.mark.measures
@@ -58,19 +58,6 @@ class Ingested:
     def outcomes(self) -> dict[str, str]:
         """The outcomes of its cases."""
         return {each["id"]: each["outcome"] for each in self.record["cases"]}
-
-
-def own_engine(folder: Path) -> Engine:
-    """Return this machine's llama.cpp as one that was made for a bundle, which has all that its libraries need."""
-    engine = find_engine()
-    folder.mkdir()
-    for name in ("llama", "ggml", "ggml-base", "ggml-cpu"):
-        shutil.copyfile(engine.library_dir / f"lib{name}.so.0", folder / f"lib{name}.so.0")
-    known = subprocess.run(["ldd", folder / "libggml-base.so.0"], capture_output=True, text=True, check=True).stdout
-    for line in (each.split() for each in known.splitlines()):
-        if line[0].startswith(("libgomp", "libstdc++", "libgcc_s")):
-            shutil.copyfile(line[2], folder / line[0])
-    return replace(engine, library_dir=folder)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from perfsuite import __version__
 from perfsuite.device.lock_owner import named_owner
 from perfsuite.device.probe.readings import read_lines as read_survey
 from perfsuite.device.profile import find_profile
-from perfsuite.device.setup.needs import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept as read_governors
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.roofline.published import read_published
@@ -464,11 +463,6 @@ READERS: Mapping[str, Reader] = {
         read=read_governors,
         write=lambda kept, path: write_json(path, asdict(kept), MeasurementError),
         seeds=("formats/restore.json",),
-    ),
-    "installed": Reader(
-        form=Form.TEXT,
-        read=lambda path: read_installed(last_answer(path.read_text("utf-8", "replace")) or {}),
-        seeds=("formats/installed.json",),
     ),
     "survey": Reader(form=Form.TEXT, read=lambda path: read_survey(path.read_text("utf-8", "replace"))),
     "engine-entry": Reader(form=Form.JSON, read=lambda path: read_entry(path.read_bytes(), path)),

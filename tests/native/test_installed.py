@@ -83,7 +83,7 @@ def test_a_plan_that_is_none_of_this_suite_is_refused(installed: Path, tmp_path:
         (pack({**plain, "suite_version": "0.0.0"}), "made by perfsuite 0.0.0"),
         (pack({**plain, "schema": 99}), "plan has schema 99"),
         (pack(plain)[:-1], "a message is cut short"),
-        (pack({**plain, "task": "kernels"}), "takes Python on the board"),
+        (pack({**plain, "task": "kernels"}), "takes Python, by which no board is measured"),
     ):
         (tmp_path / "plan").write_bytes(content)
         command = [str(installed / WORKER), "run", str(tmp_path / "plan"), str(tmp_path / "record")]

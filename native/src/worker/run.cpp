@@ -297,7 +297,7 @@ Value ran(const Value &plan, const Libraries &libraries) {
             return task.run(plan.at("arguments"), libraries);
         }
     }
-    throw Failure("the task '" + name + "' takes Python on the board: 'perfsuite devices setup' with its name and --with-python");
+    throw Failure("the task '" + name + "' takes Python, by which no board is measured; run it on this machine");
 }
 
 /* Refuses a plan of another suite. */

@@ -1,29 +1,31 @@
-"""What a device says of its bundle: no Python is asked, and no library is loaded."""
+"""What a device says of its bundle; no library is loaded."""
 
 from __future__ import annotations
 
 import msgspec
 
-from perfsuite.device.doctor.gathering import SuiteState
+from perfsuite.device.doctor.gathering import Installed, SuiteState
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER
-from perfsuite.device.setup.needs import Installed, last_answer
 from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
+from perfsuite.device.suite_program import OLD_SETUP, last_answer
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import MANIFEST_NAME, WORKER, parse_manifest
 
-#: Ends with 1 where there is no bundle. Else: where its program keeps files, the file of governors that were left set,
-#: what is free, what its lock is, and then its manifest.
+#: Ends with 1 where there is no bundle, with 3 where an earlier version has set the device up. Else: where its program
+#: keeps files, the file of governors that were left set, what is free, what its lock is, and then its manifest.
 _SCRIPT = f"""
 home=$1; case $home in '~'|'~/'*) home=$HOME${{home#'~'}};; esac
-b=$home/{FOLDER}/{CURRENT}; [ -f "$b/{MANIFEST_NAME}" ] || exit 1
+b=$home/{FOLDER}/{CURRENT}; [ -f "$b/{MANIFEST_NAME}" ] || {{ [ ! -e "$home/venv" ] || exit 3; exit 1; }}
 c=${{XDG_CACHE_HOME:-$HOME/.cache}}/perfsuite; [ -d "$c" ] || c=$home
 echo "$c"; r=$c/{STATE_FOLDER}/{FILE_NAME}; [ -e "$r" ] && echo "$r" || echo
 stat -f -c '%a %S' "$c" 2>/dev/null || df -Pk "$c" 2>/dev/null | {{ read -r _; read -r _ _ _ a _; echo "$a 1024"; }}
 "$b/{WORKER}" lock state | tr -d '\\n'; echo
 cat "$b/{MANIFEST_NAME}"
 """
+
+_OLD = 3
 
 #: Prints the OpenCL devices as the bundle's program sees them, or why there are none.
 _DEVICES = f"""
@@ -39,17 +41,17 @@ _FAILURE_MARK = "perfsuite-worker-failed: "
 _NOT_ASKED = "not looked at"
 
 
-def bundle_state(target: Target, home: str, opencl_platform: str | None) -> SuiteState | None:
-    """Return what a device's bundle says; None where it has none.
+def bundle_state(target: Target, home: str, opencl_platform: str | None) -> SuiteState:
+    """Return what a device's bundle says.
 
     While somebody may measure there, no OpenCL driver is loaded, which would disturb him.
 
-    Raises DeviceError: what is there is no bundle of this version; LinkError: the device cannot be reached.
+    Raises DeviceError: there is no bundle, or none of this version; LinkError: the device cannot be reached.
     """
     answer = target.run(["sh", "-c", _SCRIPT, "perfsuite", home])
     lines = answer.text.split("\n", 4)
     if answer.status or len(lines) != 5:
-        return None
+        raise DeviceError(OLD_SETUP if answer.status == _OLD else f"is not there (no {home}/{FOLDER})")
     cache_dir, restore_file, free, lock, manifest_text = lines
     told = last_answer(lock)
     if told is None:
@@ -62,12 +64,8 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
         installed=Installed(
             suite_version=manifest.suite_version,
             plan_schema=manifest.plan_schema,
-            python_version="",
-            machine=manifest.machines[0] if manifest.machines else "",
             engine_build_id=manifest.engine.build_id,
-            engine_problem=None,
         ),
-        digest=None,
         lock=lock_owner,
         restore_file=restore_file or None,
         cache_dir=cache_dir,

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.probe.readings import Readings, take_survey
 from perfsuite.device.profile import Profile
-from perfsuite.device.setup.needs import NO_PROGRAM, QUESTION, Installed, last_answer, missing_suite, suite_python
-from perfsuite.device.setup.suite_wheel import suite_digest
 from perfsuite.device.target.shell_target import Target
-from perfsuite.errors import DeviceError, LinkError, MeasurementError
+from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.records.bundle import BundleManifest
-from perfsuite.records.codec import rebuilt
 
 
 class Grade(str, Enum):
@@ -52,12 +47,22 @@ NO_READINGS = Readings(lines={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A suite, by what has to be alike on both sides."""
+
+    suite_version: str
+    #: The version of the plans that it reads.
+    plan_schema: int
+    #: The llama.cpp that would be measured; None with the reason in `engine_problem`.
+    engine_build_id: str | None
+    engine_problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteState:
     """What the suite on a device says of itself and of what it keeps there."""
 
     installed: Installed
-    #: Sixteen hex digits over what setup installed; None for one that setup did not install.
-    digest: str | None
     #: Who has the device; None where nobody has.
     lock: LockOwner | None
     #: The file by which a run restores what it has set, where there is one.
@@ -74,7 +79,7 @@ class SuiteState:
     ebpf_problem: str | None
     #: What keeps llama.cpp's OpenCL backend from that device, its kernels' compiling among it; None where nothing does.
     backend_problem: str | None
-    #: The bundle by which it was set up; None where the suite there is in Python.
+    #: The bundle by which it was set up; None on this machine.
     bundle: BundleManifest | None = None
 
 
@@ -84,7 +89,6 @@ class Facts:
 
     profile: Profile
     here: Installed
-    here_digest: str | None
     #: Weights of the default model; None where it is not known.
     model_bytes: int | None
     #: Why it cannot be reached; then nothing below is known.
@@ -97,27 +101,20 @@ class Facts:
     suite_problem: str | None = None
 
 
-def read_suite_state(plain: Mapping[str, Any]) -> SuiteState:
-    """Read what ``devices_installed --state`` printed; that of another version is a `DeviceError`."""
-    try:
-        return rebuilt(plain, SuiteState)
-    except ValueError:
-        raise DeviceError("it is of another version than the suite here") from None
-
-
-#: An OpenCL driver that compiles for the first time takes its time.
-_STATE_LIMIT_S = 300.0
-
-
 def gather(
-    target: Target, profile: Profile, python: Sequence[str], *, here: Installed, model_bytes: int | None
+    target: Target,
+    profile: Profile,
+    *,
+    here: Installed,
+    own_state: Callable[[str | None], SuiteState],
+    model_bytes: int | None,
 ) -> Facts:
-    """Ask a device all that the checks look at; `python` are the words that run its Python with the suite."""
-    facts = Facts(profile=profile, here=here, here_digest=_digest_here(), model_bytes=model_bytes)
+    """Ask a device all that the checks look at; `own_state` looks at this machine, for an OpenCL platform."""
+    facts = Facts(profile=profile, here=here, model_bytes=model_bytes)
     try:
         facts = replace(facts, clock_difference_s=_clock_difference_s(target))
         facts = replace(facts, readings=take_survey(target, is_twice=True))
-        suite, problem = _suite(target, profile, python)
+        suite, problem = _suite(target, profile, own_state)
         return replace(facts, suite=suite, suite_problem=problem)
     except LinkError as error:
         return replace(facts, link_problem=str(error).removeprefix(f"{target.text}: "))
@@ -135,40 +132,17 @@ def _clock_difference_s(target: Target) -> float | None:
     return min(0.0, there_s + 1.0 - before_s) if there_s < before_s else max(0.0, there_s - after_s)
 
 
-def _suite(target: Target, profile: Profile, python: Sequence[str]) -> tuple[SuiteState | None, str | None]:
-    """Ask the bundle of a device that has one, else its Python."""
+def _suite(
+    target: Target, profile: Profile, own_state: Callable[[str | None], SuiteState]
+) -> tuple[SuiteState | None, str | None]:
+    """Ask the bundle of a device; this machine is looked at from here."""
     from perfsuite.device.doctor.bundle_state import bundle_state  # which says a `SuiteState`
 
-    if profile.reach.way != "local":
-        try:
-            if (state := bundle_state(target, profile.reach.home, profile.opencl_platform)) is not None:
-                return state, None
-        except DeviceError as error:
-            return None, str(error)
-    question = [*python, *QUESTION, "--state", profile.opencl_platform or ""]
     try:
-        answer = target.run(question, limit_s=_STATE_LIMIT_S)
-    except MeasurementError as error:
+        if profile.reach.way == "local":
+            return own_state(profile.opencl_platform), None
+        return bundle_state(target, profile.reach.home, profile.opencl_platform), None
+    except LinkError:
+        raise
+    except PerfsuiteError as error:
         return None, str(error)
-    told = last_answer(answer.text)
-    if told is None:
-        is_missing = answer.status in NO_PROGRAM
-        return None, missing_suite(python[0]) if is_missing else f"does not run: {answer.last_words}"
-    try:
-        return read_suite_state(told), None
-    except DeviceError as error:
-        return None, str(error)
-
-
-def _digest_here() -> str | None:
-    try:
-        return suite_digest()
-    except (DeviceError, OSError):
-        return None
-
-
-def python_words(profile: Profile, own: Path) -> tuple[str, ...]:
-    """Return what runs the suite's Python on a device; on this machine it is this one."""
-    if profile.reach.way == "local":
-        return (str(own),)
-    return (suite_python(profile.reach.home),)

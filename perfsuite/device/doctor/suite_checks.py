@@ -28,12 +28,9 @@ def suite(facts: Facts) -> Finding:
     if facts.suite is None:
         return fail(facts.suite_problem or "is not there", setup)
     there, here = facts.suite.installed, facts.here
-    by = f"Python {there.python_version}" if there.python_version else "by a bundle"
-    seen = f"perfsuite {there.suite_version}, plans {there.plan_schema}, {by}"
+    seen = f"perfsuite {there.suite_version}, plans {there.plan_schema}"
     if (there.suite_version, there.plan_schema) != (here.suite_version, here.plan_schema):
         return fail(f"{seen}; here perfsuite {here.suite_version}, plans {here.plan_schema}", setup)
-    if facts.suite.digest is not None and facts.here_digest not in (None, facts.suite.digest):
-        return warn(f"{seen}; its files differ from those here", setup)
     return ok(seen)
 
 
@@ -43,7 +40,7 @@ def engine(facts: Facts, suite: SuiteState) -> Finding:
     if suite.installed.engine_build_id is not None:
         return ok(f"build {suite.installed.engine_build_id}")
     if facts.profile.reach.way != "local":
-        return fail(problem, f"{_setup(facts)} --force")
+        return fail(problem, _setup(facts))
     seen, _, told = problem.partition("; ")
     return fail(seen, told or f"{_setup(facts)}; or name a whole build by LLAMA_CPP_LIB_PATH")
 

@@ -47,7 +47,6 @@ say hostname "$(uname -n)"
 say user "$(id -un)"
 say uid "$(id -u)"
 say home "$HOME"
-say prefix "$PREFIX"
 say time_s "$(date +%s)"
 say page_bytes "$(getconf PAGESIZE)"
 say ticks_per_s "$(getconf CLK_TCK)"
@@ -62,10 +61,6 @@ for file in "$root"/lib/ld-musl-*.so.1; do
   [ -n "$libc" ] || [ ! -e "$file" ] || libc=musl
 done
 say libc "$libc"
-
-for name in python3 cc gcc clang c++ g++ clang++ cmake timeout vcgencmd getprop dumpsys adb apt-get pkg pip3 sudo; do
-  say "command:$name" "$(command -v $name)"
-done
 
 there=$folder
 while [ -n "$there" ] && [ ! -d "$there" ]; do there=${there%/*}; done

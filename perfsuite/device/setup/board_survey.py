@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfsuite.device.probe.readings import Readings
-from perfsuite.device.setup.needs import free_disk_bytes
 from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import BundleManifest
 from perfsuite.units import format_bytes
@@ -49,9 +48,15 @@ def read_board(readings: Readings) -> BoardSurvey:
         has_musl="musl" in libc.lower(),
         is_android=readings.text("ro.build.version.release") is not None,
         features=frozenset.intersection(*features) if (features := list(_features(readings))) else frozenset(),
-        free_bytes=free_disk_bytes(readings),
+        free_bytes=_free_disk_bytes(readings),
         opencl_loader=readings.text("opencl_loader"),
     )
+
+
+def _free_disk_bytes(readings: Readings) -> int | None:
+    """Return what is free on the disk that the bundle goes to, as ``df -Pk`` told it."""
+    fields = (readings.text("disk") or "").split()
+    return int(fields[3]) * 1024 if len(fields) > 4 and fields[3].isdigit() else None
 
 
 def _features(readings: Readings) -> Iterator[frozenset[str]]:

@@ -73,12 +73,7 @@ done
 echo "current $(readlink current)"
 """
 
-#: Lets no bundle of ``$1`` be the one in use; they stay for the next setup.
-LEAVE = r"""
-rm -f "$1/current" || exit 3
-"""
-
-#: Removes all that setup has ever made in ``$1``, and the folder where nothing else is in it.
+#: Removes all that setup, of earlier versions too, has ever made in ``$1``, and the folder where nothing else is in it.
 REMOVE = r"""
 cd "$1" 2>/dev/null || exit 0
 rm -rf bundle cache venv venvs incoming wheels setup.log || exit 3

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from perfsuite.device.probe.readings import Readings, folder_there, take_survey
 from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room, read_board
-from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, HOLD, LEAVE, PART, REMOVE, REUSE, STATE, SWITCH
-from perfsuite.device.setup.set_up import Telling
+from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, HOLD, PART, REMOVE, REUSE, STATE, SWITCH
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError
 from perfsuite.records.bundle import (
@@ -44,6 +44,16 @@ _LONG_S = 60.0
 _DOES_NOT_RUN = 4
 
 _STATE_LINE = re.compile(r"file ([0-9a-f]{64}) (\d+) ([x-]) (\S+)")
+
+
+class Telling(Protocol):
+    """What hears how far a setup is."""
+
+    def step(self, what: str, n_done: int = 0, n_all: int | None = None) -> None:
+        """Say what is done now."""
+
+    def remark(self, text: str) -> None:
+        """Say something that is worth a line of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +112,6 @@ def remove_all(target: Target, device: str, home: str) -> None:
     """Remove all that setup has made on a device; raises as `set_up_bundle`."""
     with _held(target, device, f"{home}/{FOLDER}"):
         _script(target, REMOVE, home)
-
-
-def leave_bundle(target: Target, device: str, home: str) -> None:
-    """Use the Python that is installed there, and no bundle any more; raises as `set_up_bundle`."""
-    if target.run(["test", "-L", f"{home}/{FOLDER}/{CURRENT}"]).status:
-        return
-    with _held(target, device, f"{home}/{FOLDER}"):
-        _script(target, LEAVE, f"{home}/{FOLDER}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """A device over Android's ``adb``.
 
 It needs Android 7 or newer, whose shell tells errors from output and its exit status. A shell of adb is the user
-``shell``, who may write and run what is in ``/data/local/tmp``, and cannot enter Termux's own folders. For what needs
-Termux's Python, a phone is reached over its sshd instead: ``pkg install openssh; sshd``, ``adb forward tcp:8022
-tcp:8022``, and a ``[reach]`` by ``ssh`` at ``localhost`` with port 8022.
+``shell``, who may write and run what is in ``/data/local/tmp``, and cannot enter Termux's own folders. A phone without
+a cable is reached over Termux's sshd instead: ``pkg install openssh; sshd``, and a ``[reach]`` by ``ssh`` at port 8022.
 """
 
 from __future__ import annotations

@@ -90,11 +90,3 @@ def quick_architectures() -> tuple[Architecture, ...]:
 def quick_weights(quantization: str, *, cache_dir: Path) -> tuple[Weights, ...]:
     """Describe the synthetic weights of these, in one quantisation."""
     return tuple(synthetic_weights(each, quantization, cache_dir=cache_dir) for each in quick_architectures())
-
-
-def named_weights(name: str, *, cache_dir: Path) -> Weights | None:
-    """Describe the weights that have a name here; None for the name of others."""
-    base, _, quantization = name.rpartition("-")
-    own = (*(model for model, _ in reference_models()), *quick_architectures())
-    found = next((each for each in own if each.name == base), None)
-    return None if found is None else synthetic_weights(found, quantization, cache_dir=cache_dir)

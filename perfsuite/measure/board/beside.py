@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,6 @@ class Beside:
     asks_vram: bool = False
     #: The most memory that it may have, page cache included; pages that were read again come in the payload.
     memory_limit_bytes: int | None = None
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Beside:
-        """Undo `to_plain`."""
-        return cls(**plain)
 
 
 @contextmanager

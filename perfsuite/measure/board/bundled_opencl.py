@@ -1,4 +1,4 @@
-"""llama.cpp's OpenCL backend on a board without Python: what a bundle has of it, and on which device it runs."""
+"""llama.cpp's OpenCL backend on a board: what a bundle has of it, and on which device it runs."""
 
 from __future__ import annotations
 

@@ -1,30 +1,31 @@
-"""Starting an agent on a board, and saying in one line why there is no link to it."""
+"""Starting the program on a board, and saying in one line why there is no link to it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from perfsuite.device.setup.needs import NO_PROGRAM, suite_command
+from perfsuite.device.suite_program import NO_PROGRAM, OLD_SETUP, suite_command
 from perfsuite.device.target.protocol import last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.hello import PING_S, SILENCE_LIMIT_S, Hello, refusal
 from perfsuite.measure.board.holding import Held
-from perfsuite.measure.board.link import AgentLink, LostLinkError, RefusedError
-from perfsuite.measure.board.pipes import AgentPipes, Pipes
+from perfsuite.measure.board.link import LostLinkError, MessageLink, RefusedError
+from perfsuite.measure.board.pipes import Pipes, ProcessPipes
+from perfsuite.measure.board.program_link import ProgramLink
 from perfsuite.records.own_files import user_cache
 
-_AGENT = ("-I", "-m", "perfsuite.measure.board.agent")
+_Answer = TypeVar("_Answer")
 
 #: How OpenSSH's client ends where the link fails, or a signal ended what it had started.
 SSH_FAILED = 255
 
-#: What begins the agent's own last words.
+#: What begins the program's own last words.
 _OWN_WORDS = "perfsuite: "
 
 
@@ -44,7 +45,7 @@ class LinkLimits:
     #: For a link that was lost to come back, and between two tries.
     reconnect_s: float = 60.0
     retry_s: float = 2.0
-    #: For the agent to restore the board at the end.
+    #: For the program to restore the board at the end.
     end_s: float = 60.0
 
 
@@ -64,19 +65,20 @@ class Connecting:
     #: This machine's, for weights that are written here and put there; None is the user's.
     cache_dir: Path | None = None
 
-    def connected(self) -> AgentLink:
-        """Start an agent there, and let it take the board.
+    def connected(self) -> ProgramLink:
+        """Start the program there, and let it take the board.
 
         Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
         it; `LockedError` where somebody else has it.
         """
         limits, pipes = self.limits, self.started()
-        link = AgentLink(pipes, note=self.tell)
+        link = MessageLink(pipes, note=self.tell)
         waits_s = self.hello.claim.wait_s + self.hello.conditions.cooling_limit_s
+        cache_dir = self.cache_dir or user_cache()
         try:
             welcome = link.ask("hello", self.hello.to_plain(), limit_s=limits.answer_s + waits_s)
-            if welcome is not None:
-                link = self._begun(link, welcome)
+            program = understood("hello", lambda plain: ProgramLink(link, plain, self, cache_dir=cache_dir), welcome)
+            program.begin()
         except LostLinkError as lost:
             raise self.explained(link, lost) from None
         except RefusedError as refused:
@@ -86,35 +88,14 @@ class Connecting:
         except BaseException:
             pipes.cut()
             raise
-        return link
-
-    def started(self) -> Pipes:
-        """Start an agent there, and return the pipes to it."""
-        process = self.target.start(suite_command(self.home, ("serve",), _AGENT))
-        return AgentPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
-
-    def _begun(self, link: AgentLink, welcome: Any) -> AgentLink:
-        """Go on with the program that answers there, and let it bring the board into its conditions."""
-        from perfsuite.measure.board.program_link import ProgramLink  # most boards have Python
-
-        def put(source: Path, destination: str) -> None:
-            self.target.put(source, destination, limit_s=self.limits.weights_s)
-
-        def made(plain: Any) -> ProgramLink:
-            return ProgramLink(
-                link,
-                plain,
-                name=self.name,
-                conditions=self.hello.conditions,
-                cache_dir=self.cache_dir or user_cache(),
-                put=put,
-            )
-
-        program = understood("hello", made, welcome)
-        program.begin(limit_s=self.limits.answer_s)
         return program
 
-    def connected_again(self, error: LinkError) -> AgentLink:
+    def started(self) -> Pipes:
+        """Start the program there, and return the pipes to it."""
+        process = self.target.start(suite_command(self.home, "serve"))
+        return ProcessPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
+
+    def connected_again(self, error: LinkError) -> ProgramLink:
         """Reach the board once more after a link was lost, for as long as the limit lets.
 
         Raises `LinkError` where it did not come back: why the link was lost, and what is so still; `DeviceError` where
@@ -132,19 +113,17 @@ class Connecting:
                     raise LinkError(f"{error}{told}") from None
             time.sleep(self.limits.retry_s)
 
-    def explained(self, link: AgentLink, lost: LostLinkError) -> PerfsuiteError:
+    def explained(self, link: MessageLink, lost: LostLinkError) -> PerfsuiteError:
         """Return the error that says why a link is lost, by what the process that carried it has left."""
         pipes, where = link.pipes, self.target.text
         status = pipes.exit_status() if lost.has_ended else None
         pipes.cut()
-        if not pipes.has_begun and _has_no_suite(status, pipes.errors):
-            return DeviceError(
-                f"{self.name}: perfsuite is not installed there ({where}, {self.home}); "
-                f"run 'perfsuite devices setup {self.name}'"
-            )
         own = last_line(pipes.errors.decode("utf-8", "replace"))
+        if not pipes.has_begun and status in NO_PROGRAM:
+            seen = OLD_SETUP if own == OLD_SETUP else "perfsuite is not installed there"
+            return DeviceError(f"{self.name}: {seen} ({where}, {self.home}); run 'perfsuite devices setup {self.name}'")
         if own.startswith(_OWN_WORDS):
-            return LinkError(f"{where}: the agent there ended: {own.removeprefix(_OWN_WORDS)}")
+            return LinkError(f"{where}: the program there ended: {own.removeprefix(_OWN_WORDS)}")
         if status is None:
             return LinkError(f"{where}: the link was lost: {lost}")
         if not pipes.has_begun and status == 0:
@@ -153,37 +132,35 @@ class Connecting:
                 f"of power; run 'perfsuite devices setup {self.name}'"
             )
         if pipes.has_begun and not pipes.errors and status != SSH_FAILED:
-            return LinkError(f"{where}: the agent there was ended from outside ({lost}, status {status})")
+            return LinkError(f"{where}: the program there was ended from outside ({lost}, status {status})")
         return LinkError(f"{where}: {self.target.link_complaint(pipes.errors)}")
-
-
-def _has_no_suite(status: int | None, errors: bytes) -> bool:
-    """Whether a start failed because the suite is not there: no such program, or a Python without it."""
-    lacks = (b"No module named perfsuite", b"No module named 'perfsuite", b"Error while finding module specification")
-    return status in NO_PROGRAM or any(each in errors for each in lacks)
 
 
 @dataclass(kw_only=True)
 class KeptLink:
-    """The link to a board's agent, one after the other."""
+    """The links to a board's program, one after the other."""
 
     connecting: Connecting
-    #: Looks at an agent that answers in the place of one before; a `PerfsuiteError` refuses it.
-    recognise: Callable[[AgentLink], None]
+    #: Looks at a program that answers in the place of one before; a `PerfsuiteError` refuses it.
+    recognise: Callable[[ProgramLink], None]
     #: What a reader of the run should know of it.
     notes: list[str] = field(default_factory=list)
     #: How many links were lost so far.
     n_lost: int = 0
-    _link: AgentLink | None = None
+    _link: ProgramLink | None = None
     #: Why there is no link any more, once it did not come back.
     _gone: PerfsuiteError | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether an agent is there to be asked; one that was not recognised is only to be ended."""
+        """Whether a program is there to be asked; one that was not recognised is only to be ended."""
         return self._link is not None and self._gone is None
 
-    def opened(self) -> AgentLink:
+    def has(self, link: ProgramLink) -> bool:
+        """Whether it is this link's program that would be asked."""
+        return self._link is link
+
+    def opened(self) -> ProgramLink:
         """Return the link; the board is reached where it is not yet. Raises as `Connecting.connected`."""
         if self._gone is not None:
             raise self._gone
@@ -191,25 +168,23 @@ class KeptLink:
             self._link = self.connecting.connected()
         return self._link
 
-    def ask(
-        self, kind: str, arguments: Mapping[str, Any], *, limit_s: float, hear: Callable[[Any], None] | None = None
-    ) -> Any:
-        """Ask the agent; where the link is lost on the way, once more over a new one.
+    def use(self, ask: Callable[[ProgramLink], _Answer]) -> _Answer:
+        """Ask the program; where the link is lost on the way, once more over a new one.
 
         Raises `LinkError` where the link is lost, and did not come back; so it is for all that is asked from then on;
-        `PerfsuiteError` as the agent raised it, or `Connecting.connected`.
+        `PerfsuiteError` as the program raised it, or `Connecting.connected`.
         """
         try:
-            return self.opened().ask(kind, arguments, limit_s=limit_s, hear=hear)
+            return ask(self.opened())
         except LostLinkError as lost:
             self._reconnect(self._why_lost(lost), is_slow=lost.is_slow)
         try:
-            return self.opened().ask(kind, arguments, limit_s=limit_s, hear=hear)
+            return ask(self.opened())
         except LostLinkError as lost:
             raise self._ended(self._why_lost(lost)) from None
 
     def end(self, *, limit_s: float) -> Held | None:
-        """Let the agent restore the board and end, and return what it said last; None where it said nothing.
+        """Let the program restore the board and end, and return what it said last; None where it said nothing.
 
         Raises `PerfsuiteError` where something could not be restored, or nobody knows: the link was lost.
         """
@@ -221,7 +196,7 @@ class KeptLink:
         except LostLinkError as lost:
             told = self.connecting.explained(link, lost)
             raise LinkError(
-                f"{told}; the agent there restores the device by itself, or else the next run does"
+                f"{told}; the program there restores the device by itself, or else the next run does"
             ) from None
 
     def _reconnect(self, error: PerfsuiteError, *, is_slow: bool) -> None:
@@ -233,7 +208,7 @@ class KeptLink:
             self._link = self.connecting.connected_again(error)
         except PerfsuiteError as still:  # whatever keeps it, this run's link is gone
             raise self._ended(_as_link_error(still)) from None
-        self._gone = error  # until it is known whose agent that is, whatever interrupts it
+        self._gone = error  # until it is known whose program that is, whatever interrupts it
         try:
             self.recognise(self._link)
         except LostLinkError as lost:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import struct
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -14,16 +13,6 @@ from perfsuite.errors import LinkError, MeasurementError, PerfsuiteError
 from perfsuite.records.codec import pack, unpack
 
 _Read = TypeVar("_Read")
-
-
-def told_error(error: Exception) -> dict[str, str]:
-    """Return an error as it travels: one line, whatever it is."""
-    if isinstance(error, PerfsuiteError):
-        return {"class": type(error).__name__, "text": _one_line(error)}
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return {"class": MeasurementError.__name__, "text": f"{where}{error.strerror}"}
-    return {"class": MeasurementError.__name__, "text": f"{type(error).__name__}: {_one_line(error)}"}
 
 
 def raised_again(plain: Any) -> PerfsuiteError:
@@ -83,24 +72,21 @@ class StuckError(OSError):
     """Nobody took the rest of a message, so that nothing that follows it can be read."""
 
 
-def write_frame(descriptor: int, frame: bytes, *, is_over: Callable[[], bool], grace_s: float = 0.0) -> None:
+def write_frame(descriptor: int, frame: bytes, *, is_over: Callable[[], bool]) -> None:
     """Write a packed message whole, and wait for whoever reads it only as long as it is worth it.
 
     It is written in pieces that a pipe which is ready takes at once, so that no write ever waits.
 
     *Source*: pipe(7): a write of PIPE_BUF bytes to a pipe that polls as writable does not block on Linux.
 
-    Raises `StuckError` where a while after `is_over` came true some of it was still not taken; `OSError` where nobody
-    reads any more.
+    Raises `StuckError` where `is_over` came true before all of it was taken; `OSError` where nobody reads any more.
     """
-    left, until_s = memoryview(frame), None
+    left = memoryview(frame)
     while left:
         if is_writable(descriptor, wait_s=_LOOK_S):
             left = left[os.write(descriptor, left[: select.PIPE_BUF]) :]
         if left and is_over():
-            until_s = time.monotonic() + grace_s if until_s is None else until_s
-            if time.monotonic() >= until_s:
-                raise StuckError(f"{len(left)} of {len(frame)} bytes of a message were not taken")
+            raise StuckError(f"{len(left)} of {len(frame)} bytes of a message were not taken")
 
 
 def is_writable(descriptor: int, *, wait_s: float = 0.0) -> bool:

@@ -1,4 +1,4 @@
-"""The first message to the agent: who comes, with which suite, and how the board must be."""
+"""The first message to a board: who comes, with which suite, and how the board must be."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from typing import Any
 
 from perfsuite import __version__
 from perfsuite.device.machine import NO_CONDITIONS, Conditions
-from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.plan import SCHEMA
 
-#: What the agent writes before its first message: whatever a login prints first is passed over.
+#: What the program there writes before its first message: whatever a login prints first is passed over.
 PREAMBLE = b"\nperfsuite-agent\n"
 
 #: How often the desk says that it is there, s, and after how much silence it counts as gone.
 PING_S = 5.0
 SILENCE_LIMIT_S = 60.0
-
-_LONGEST_SILENCE_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,31 +34,10 @@ class Hello:
         """Return the fields by name."""
         return asdict(self)
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Hello:
-        """Undo `to_plain`; `LinkError` where it is none, or one of a suite that knows other fields."""
-        try:
-            conditions: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in plain["conditions"].items()
-            }
-            hello = cls(**{**plain, "claim": Claim(**plain["claim"]), "conditions": Conditions(**conditions)})
-        except (AttributeError, KeyError, TypeError, ValueError, PerfsuiteError) as error:
-            raise LinkError(f"a hello cannot be read ({type(error).__name__}: {error})") from error
-        if asked_silence_s(plain) is None:
-            raise LinkError(f"a hello asks for a silence of {plain.get('silence_limit_s')!r} s")
-        return hello
-
 
 def own_versions() -> dict[str, Any]:
     """Return what both ends must have alike."""
     return {"suite_version": __version__, "schema": SCHEMA}
-
-
-def asked_silence_s(plain: Mapping[str, Any]) -> float | None:
-    """Return after how much silence the desk wants to count as gone; None where that is no such time."""
-    told = plain.get("silence_limit_s")
-    is_time = isinstance(told, (int, float)) and 0 < told <= _LONGEST_SILENCE_S
-    return float(told) if is_time else None  # type: ignore[arg-type]
 
 
 def versions_complaint(desk: Mapping[str, Any], board: Mapping[str, Any]) -> str | None:

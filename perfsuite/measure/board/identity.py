@@ -8,13 +8,11 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from perfsuite.device.setup.installations import read_mark
 from perfsuite.errors import DeviceError
 
 #: Where a board keeps a number of its own. *Source*: Devicetree Specification 0.4, ``serial-number``.
@@ -44,7 +42,7 @@ def board_identity(root: Path = Path("/"), home: Path | None = None) -> str:
 
     A board without a number of its own, as a phone is to an app, has a random one that is kept in the suite's folder.
 
-    `home` is that folder; None is the one of the installation that runs, or else the user's folder of the suite.
+    `home` is that folder; None is the user's.
 
     Raises `DeviceError` where it has no number, none can be kept, and its host name is everybody's.
     """
@@ -94,9 +92,6 @@ def _is_number(text: str) -> bool:
 
 
 def _suite_home() -> Path:
-    """Return the folder in which ``perfsuite devices setup`` has installed what runs here, or the user's own."""
-    if read_mark(prefix := Path(sys.prefix)):
-        return prefix.resolve().parents[1]
     import platformdirs  # few boards have no number
 
     return Path(platformdirs.user_data_dir("perfsuite"))

@@ -1,22 +1,21 @@
-"""What a board has to follow llama.cpp with: found or built there, never at the desk."""
+"""What a board has to follow llama.cpp with: found on the board itself, never at the desk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from perfsuite.errors import LinkError, MeasurementError, PerfsuiteError
-from perfsuite.measure.board.frames import understood
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import LlamaPlan, dump_plan, load_plan
+from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.tensor_layout import TensorLayout
 
 if TYPE_CHECKING:
     from perfsuite.measure.opencl_backend import OpenClBackend
 
-_Read = TypeVar("_Read")
+_Found = TypeVar("_Found")
 
 
 class Instruments(Protocol):
@@ -84,83 +83,46 @@ class LocalInstruments:
         return engine_cpu_features(plan)
 
 
-#: The name of the request, which names the instrument.
-INSTRUMENT = "instrument"
-
-#: How a request asks for each, by the name of the method: with `engine`, `platform` or `plan` as the method has them.
-_ANSWERS: Mapping[str, Callable[[Instruments, Mapping[str, Any]], Any]] = {
-    "opencl_backend": lambda board, asked: board.opencl_backend(_engine(asked), asked["platform"]).to_plain(),
-    "tracing_layer": lambda board, _: str(board.tracing_layer()),
-    "phase_tracer": lambda board, asked: str(board.phase_tracer(_engine(asked))),
-    "ebpf_helper": lambda board, _: str(board.ebpf_helper()),
-    "tensor_layout": lambda board, asked: board.tensor_layout(_engine(asked)).to_plain(),
-    "cpu_features": lambda board, asked: list(board.cpu_features(load_llama_plan(asked))),
-}
-
-
-def answered_instrument(instruments: Instruments, asked: Mapping[str, Any]) -> Any:
-    """Answer a request for an instrument; `MeasurementError` for one that is not known."""
-    name = asked["name"]
-    if name not in _ANSWERS:
-        raise MeasurementError(f"the agent was asked for the instrument {name!r}; known are {', '.join(_ANSWERS)}")
-    return _ANSWERS[name](instruments, asked)
-
-
-def _engine(asked: Mapping[str, Any]) -> Engine:
-    return Engine.from_plain(asked["engine"])
-
-
-def load_llama_plan(asked: Mapping[str, Any]) -> LlamaPlan:
-    """Read the plan of a request; `MeasurementError` for one of another kind."""
-    plan = load_plan(asked["plan"])
-    if not isinstance(plan, LlamaPlan):
-        raise MeasurementError(f"an engine was asked for with a {type(plan).__name__}")
-    return plan
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteInstruments:
     """Those of a board at the end of a link; what it lacks is reported with its name."""
 
     name: str
-    #: Asks the agent there.
-    ask: Callable[[str, Mapping[str, Any]], Any]
+    #: Asks for those of the program there.
+    use: Callable[[Callable[[Instruments], Any]], Any]
 
     def opencl_backend(self, engine: Engine, platform: str | None) -> OpenClBackend:
-        """Let the agent find the backend, its device and its layers."""
-        from perfsuite.measure.opencl_backend import OpenClBackend  # as in `LocalInstruments`
-
-        asked = {"engine": engine.to_plain(), "platform": platform}
-        return self._found("opencl_backend", OpenClBackend.from_plain, asked)
+        """Find the backend, its device and its layers."""
+        return self._found(lambda there: there.opencl_backend(engine, platform))
 
     def tracing_layer(self) -> Path:
-        """Let the agent find the layer."""
-        return self._found("tracing_layer", Path, {})
+        """Find the layer."""
+        return self._found(lambda there: there.tracing_layer())
 
     def phase_tracer(self, engine: Engine) -> Path:
-        """Let the agent find the tracer."""
-        return self._found("phase_tracer", Path, {"engine": engine.to_plain()})
+        """Find the tracer."""
+        return self._found(lambda there: there.phase_tracer(engine))
 
     def ebpf_helper(self) -> Path:
-        """Let the agent find the helper."""
-        return self._found("ebpf_helper", Path, {})
+        """Find the helper."""
+        return self._found(lambda there: there.ebpf_helper())
 
     def tensor_layout(self, engine: Engine) -> TensorLayout:
-        """Let the agent ask the engine's headers."""
-        return self._found("tensor_layout", TensorLayout.from_plain, {"engine": engine.to_plain()})
+        """Ask the engine's own library."""
+        return self._found(lambda there: there.tensor_layout(engine))
 
     def cpu_features(self, plan: LlamaPlan) -> tuple[str, ...]:
-        """Let the agent ask the engine."""
-        return self._found("cpu_features", tuple, {"plan": dump_plan(plan)})
+        """Ask the engine's own library."""
+        return self._found(lambda there: there.cpu_features(plan))
 
-    def _found(self, name: str, read: Callable[[Any], _Read], asked: Mapping[str, Any]) -> _Read:
+    def _found(self, find: Callable[[Instruments], _Found]) -> _Found:
         try:
-            plain = self.ask(INSTRUMENT, {"name": name, **asked})
+            found: _Found = self.use(find)
         except LinkError:
             raise
         except PerfsuiteError as error:
             raise on_board(self.name, error) from None
-        return understood(INSTRUMENT, read, plain)
+        return found
 
 
 def on_board(name: str, error: PerfsuiteError) -> PerfsuiteError:

@@ -1,4 +1,4 @@
-"""The desk's end of a link to an agent: what is asked of it, and what it answers."""
+"""The desk's end of a link to a program: what is asked of it, and what it answers."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class LostLinkError(LinkError):
 
     def __init__(self, why: str, *, is_slow: bool = False, has_ended: bool = False) -> None:
         super().__init__(why)
-        #: Whether the agent is there and has no answer, so that asking again would take as long.
+        #: Whether the program is there and has no answer, so that asking again would take as long.
         self.is_slow = is_slow
         #: Whether the process that carried the link has ended, or is about to.
         self.has_ended = has_ended
 
 
 class RefusedError(LinkError):
-    """The agent's suite is another than the desk's."""
+    """The program's suite is another than the desk's."""
 
     def __init__(self, versions: Any) -> None:
-        super().__init__("the agent there is of another suite")
-        #: What the agent has said of its own.
+        super().__init__("the program there is of another suite")
+        #: What the program has said of its own.
         self.versions = versions
 
 
-class AgentLink:
-    """One agent, which is asked for one thing after the other."""
+class MessageLink:
+    """One program, which is asked for one thing after the other."""
 
     def __init__(self, pipes: Pipes, *, note: Callable[[str], None]) -> None:
         self.pipes = pipes
@@ -46,10 +46,10 @@ class AgentLink:
     def ask(
         self, kind: str, arguments: Mapping[str, Any], *, limit_s: float, hear: Callable[[Any], None] | None = None
     ) -> Any:
-        """Ask the agent for something, and wait for its answer; `hear` is given what is delivered before it.
+        """Ask the program for something, and wait for its answer; `hear` is given what is delivered before it.
 
-        Raises `LostLinkError` where the link is lost, or there is no answer in time: the agent ends itself then;
-        `RefusedError` where the agent does not serve this desk; `PerfsuiteError` as the agent raised it.
+        Raises `LostLinkError` where the link is lost, or there is no answer in time: the program ends itself then;
+        `RefusedError` where the program does not serve this desk; `PerfsuiteError` as the program raised it.
         """
         self._n_asked += 1
         until = time.monotonic() + limit_s
@@ -72,14 +72,14 @@ class AgentLink:
         raise self._given_up(f"it said {MOST_MESSAGES} things, and none of them answers {kind!r}")
 
     def end(self, *, limit_s: float) -> Held | None:
-        """Tell the agent to end, and wait until it has restored the board; what it came to, None where it is not known.
+        """Tell the program to end, and wait until it has restored the board; what it came to, None where unknown.
 
         Raises `PerfsuiteError` where it could not restore something; or the link was lost, so that nobody knows.
         """
         try:
             until = time.monotonic() + limit_s
             self.pipes.send({"kind": "bye"}, until)
-            if self.pipes.is_cut:  # by whoever broke off a message: the end of its input is the agent's goodbye
+            if self.pipes.is_cut:  # by whoever broke off a message: the end of its input is the program's goodbye
                 self.pipes.close_outgoing()
             while True:
                 message = self._next(until - time.monotonic(), f"it did not end within {limit_s:.0f} s")

@@ -1,4 +1,4 @@
-"""This machine as the board: what a local run does, and what the agent does for a desk."""
+"""This machine as the board of a local run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.governors import governor_set, settable_governors
-from perfsuite.device.machine import NO_CONDITIONS, Conditions, default_threads, usable_threads
-from perfsuite.device.setup.installations import installed_digest
+from perfsuite.device.machine import default_threads, usable_threads
 from perfsuite.device.stability.restore_file import STATE_FOLDER
-from perfsuite.errors import GgufError, MeasurementError, OpenClError
+from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure import launch, turns
 from perfsuite.measure.board.beside import Beside, done_beside
 from perfsuite.measure.board.holding import NOTHING_HELD, Held, Hold, Seen, not_held
@@ -31,7 +30,7 @@ from perfsuite.measure.engine_store import KERNELS_DIR, open_store
 from perfsuite.measure.environment import environment_engine, environment_opencl_vendors
 from perfsuite.measure.plan import WORKER_LIMIT_S, KernelPlan, LlamaPlan, Plan, TurnsPlan
 from perfsuite.records.whole_file import file_digest
-from perfsuite.workload.weights import Weights, materialize, resolve
+from perfsuite.workload.weights import Weights, materialize
 
 if TYPE_CHECKING:
     from perfsuite.expectation.roofline.ceiling import IndependentRate
@@ -174,27 +173,6 @@ class LocalBoard:
         """Return the file with these weights; synthetic ones are written."""
         return materialize(weights, cache_dir=self.cache_dir / _MODELS)
 
-    def place_named_weights(self, name: str, identity: str) -> Path:
-        """Write the synthetic weights of a name, which must be the very ones that somebody else means by it."""
-        weights = _named_weights(name, self.cache_dir / _MODELS)
-        if weights.identity != identity:
-            raise GgufError(
-                f"{name}: is {weights.identity} on the board, {identity} was asked for; "
-                "install the same version of perfsuite on both sides"
-            )
-        return self.place_weights(weights)
-
-    def put_path(self, digest: str) -> Path:
-        """Return where a file of weights with this SHA-256 belongs."""
-        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            raise GgufError(f"{digest!r} is not a SHA-256")
-        return self.cache_dir / _MODELS / f"{digest}.gguf"
-
-    def is_put(self, digest: str) -> bool:
-        """Whether the file that belongs there is there, whole."""
-        path = self.put_path(digest)
-        return path.is_file() and read_digest(path) == digest
-
     def find_engine(self, library_dir: Path | None) -> Engine:
         """Find a llama.cpp by its folder; None is the one that the environment names."""
         return environment_engine() if library_dir is None else find_engine(library_dir)
@@ -230,7 +208,6 @@ class LocalBoard:
             usable_threads=usable_threads(),
             cache_dir=self.cache_dir,
             engine=self.find_engine(None),
-            suite_digest=installed_digest(),
             opencl_environment=_opencl_environment(self.cache_dir),
             load_average=round(os.getloadavg()[0], 3),
             clock_conditions=clock_conditions(),
@@ -259,13 +236,6 @@ def _subscribed(plans: tuple[TurnsPlan, TurnsPlan], hear: Hear | None, limit_s: 
 
     with kept_subscribed(Path(socket), hear, limit_s=limit_s):
         yield
-
-
-def _named_weights(name: str, cache_dir: Path) -> Weights:
-    """Find weights of the catalogue, or of a calibration's own architectures."""
-    from perfsuite.expectation.timing.reference_architectures import named_weights  # only a calibration needs them
-
-    return named_weights(name, cache_dir=cache_dir) or resolve(name, cache_dir=cache_dir)
 
 
 def read_digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The pipes of the process that reaches an agent: messages go out and come in, and a link that is lost is noticed."""
+"""The pipes of the process that reaches a program: messages go out and come in, and a link that is lost is noticed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perfsuite.errors import LinkError
 from perfsuite.measure.board.frames import Frames, StuckError, is_writable, packed_frame, read_chunk, write_frame
 from perfsuite.measure.board.hello import PREAMBLE
 
-#: Most that a login may print before the agent begins, and most that is kept of the agent's errors, bytes.
+#: Most that a login may print before the program begins, and most that is kept of the program's errors, bytes.
 _MOST_BYTES = 1 << 16
 
 #: Longest to wait for a process to end once its link is lost.
@@ -36,14 +36,14 @@ class Lost:
 
 
 class Pipes(Protocol):
-    """What carries messages to an agent, and its answers."""
+    """What carries messages to a program, and its answers."""
 
     is_cut: bool
     has_begun: bool
 
     @property
     def errors(self) -> bytes:
-        """What the agent, or what carries the link, has written to its errors."""
+        """What the program, or what carries the link, has written to its errors."""
 
     def send(self, message: Mapping[str, Any], until: float) -> None:
         """Write a message."""
@@ -58,13 +58,13 @@ class Pipes(Protocol):
         """End what carries the link."""
 
     def close_outgoing(self) -> None:
-        """Close the agent's input."""
+        """Close the program's input."""
 
     def exit_status(self) -> int | None:
         """Return how what carried the link has ended; None where it is still there."""
 
 
-class AgentPipes:
+class ProcessPipes:
     """Input, output and errors of the process that carries a link; threads of its own read output and errors."""
 
     def __init__(self, process: subprocess.Popen[bytes], *, ping_s: float, silence_limit_s: float) -> None:
@@ -84,7 +84,7 @@ class AgentPipes:
         self.is_cut = False
         self._heard_s = time.monotonic()
         self._errors = bytearray()
-        #: Whether the agent has begun to speak.
+        #: Whether the program has begun to speak.
         self.has_begun = False
         self._threads = [
             threading.Thread(target=each, name=f"perfsuite-{each.__name__.strip('_')}", daemon=True)
@@ -123,7 +123,7 @@ class AgentPipes:
         self._messages.put(lost)
 
     def cut(self) -> None:
-        """End the process that carries the link; the agent hears of it by the end of its input."""
+        """End the process that carries the link; the program hears of it by the end of its input."""
         self._over.set()
         self.close_outgoing()
         process = self._process
@@ -139,7 +139,7 @@ class AgentPipes:
                 pipe.close()
 
     def close_outgoing(self) -> None:
-        """Close the agent's input; a thread that is stuck writing to it is freed by the end of the process."""
+        """Close the program's input; a thread that is stuck writing to it is freed by the end of the process."""
         if not self._writing.acquire(timeout=1.0):
             self._process.kill()
             self._writing.acquire()
@@ -159,7 +159,7 @@ class AgentPipes:
 
     @property
     def errors(self) -> bytes:
-        """What the agent, or what carries the link, has written to its errors."""
+        """What the program, or what carries the link, has written to its errors."""
         return bytes(self._errors)
 
     def _listen(self) -> None:
@@ -183,7 +183,7 @@ class AgentPipes:
                 _, found, chunk = before.partition(PREAMBLE)
                 self.has_begun = bool(found)
                 if not found and len(before) > _MOST_BYTES:
-                    raise LinkError(f"no agent answers there: {len(before)} bytes came that are none of its")
+                    raise LinkError(f"no perfsuite answers there: {len(before)} bytes came that are none of its")
             for message in frames.messages(chunk) if self.has_begun else ():
                 self._take(message)
         return f"the link ended{' in the middle of a message' if frames.is_cut else ''}"
@@ -202,7 +202,7 @@ class AgentPipes:
             del self._errors[:-_MOST_BYTES]
 
     def _ping(self) -> None:
-        """Look how long the agent has been silent, and say now and then, without waiting, that the desk is there."""
+        """Look how long the program has been silent, and say now and then, without waiting, that the desk is there."""
         while not self._over.wait(self._ping_s):
             if time.monotonic() - self._heard_s > self._silence_limit_s:
                 self._lose(f"it has said nothing for {self._silence_limit_s:g} s")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perfsuite.measure.memory_limit import MemoryGroup
     from perfsuite.measure.memory_timeline import MemoryWatch, Vram
 
-_NO_NVIDIA = "nvidia-smi is not asked on a board without Python"
+_NO_NVIDIA = "nvidia-smi is not asked on a board"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The builds of llama.cpp on a board without Python: found in its bundle or its store, and kept there.
+"""The builds of llama.cpp on a board: found in its bundle or its store, and kept there.
 
 The program there copies and hashes files; what they mean is read here.
 """
@@ -50,11 +50,10 @@ class BoardEngines:
         """Return the bundle's own; `EngineError` where there is none."""
         return self._engine_in(self.bundle, BUNDLE_MANIFEST, self.look(self.bundle / BUNDLE_MANIFEST))
 
-    def find(self, library_dir: str | None) -> Engine:
+    def find(self, named: Path | None) -> Engine:
         """Return the one of a folder of libraries, None for the bundle's; `EngineError` where there is none."""
-        if library_dir is None:
+        if named is None:
             return self.bundled()
-        named = Path(library_dir)
         if not self.ask("look", {"path": str(named)})["is_folder"]:
             raise EngineError(f"{named}: is not a folder; expected one that was kept there, or a bundle's")
         for folder in (named, named.parent):
@@ -62,7 +61,7 @@ class BoardEngines:
                 content = self.look(folder / name)
                 if content is not None and b'"engine"' in content:
                     return self._engine_in(folder, name, content)
-        raise EngineError(f"{named}: holds no {ENGINE_FILE}; a board without Python runs what a bundle brought it")
+        raise EngineError(f"{named}: holds no {ENGINE_FILE}; a board runs what a bundle brought it")
 
     def look(self, path: Path) -> bytes | None:
         """Return what a small file there holds; None where it is none."""

@@ -1,4 +1,4 @@
-"""The folder of a run on a board without Python: the program there makes it, and the desk says where it is."""
+"""The folder of a run on a board: the program there makes it, and what the run leaves in it is brought here."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.device.work_folder import work_folder
-from perfsuite.measure.board.answering import FILES, PIECE_BYTES
+from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.board.frames import understood
-from perfsuite.measure.board.run_folder import RUN_FOLDER, placed_in, within_limit
-from perfsuite.measure.plan import dump_plan, load_plan
+from perfsuite.measure.board.run_folder import RUN_FOLDER, file_within, placed_in, within_limit
 
 #: Asks the program there: kind and arguments.
 Ask = Callable[[str, Mapping[str, Any]], Any]
+
+#: Most of a file that crosses the link at once.
+PIECE_BYTES = 4 << 20
 
 
 class ProgramFiles:
@@ -28,37 +30,46 @@ class ProgramFiles:
         self._read = ExitStack()
 
     @contextmanager
-    def placed(self, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Give what a run is asked for, with the path of its own folder wherever it names one; the last run's is gone.
+    def folder(self, *values: Any, stays: bool) -> Iterator[Path]:
+        """Give the folder of a run, where one of the values names it; `RUN_FOLDER` itself where there is none.
 
-        A folder whose files are wanted stays until the next run.
+        The last run's is gone then. One that stays is there until the next run.
         """
         self._remove()
-        if not asked.get("keeps_files") and not _names_folder(asked):
-            yield dict(asked)
+        if not stays and all(placed_in(Path("/"), each) == each for each in values):
+            yield RUN_FOLDER
             return
         folder = understood("run_folder", Path, self._ask("run_folder", {"is_wanted": True}))
         self._is_there = True
-        yield {name: _placed(folder, name, value) for name, value in asked.items()}
-        if not asked.get("keeps_files"):
+        yield folder
+        if not stays:
             self._remove()
 
-    def left(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a run has left, by `FILES`, where that is wanted; raises as `within_limit`."""
-        if not asked.get("keeps_files"):
-            return {}
-        told = self._ask("left_files", {})
-        return {FILES: [*map(list, understood("left_files", lambda plain: within_limit(_named(plain)), told))]}
+    def bring(self, files: Path) -> None:
+        """Get all that a run has left into a folder here; raises as `within_limit`."""
+        left = understood("left_files", lambda plain: within_limit(_named(plain)), self._ask("left_files", {}))
+        for name, n_bytes in left:
+            path = file_within(files, name)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if self._copy(name, path) != n_bytes:
+                    raise LinkError(f"{name} is not what it was announced as")
+            except OSError as error:
+                raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from None
 
     def read(self, path: Path) -> Path:
         """Get a file of the run that goes on, as it is now; raises as `within_limit`. It is here until the next run."""
         here = self._read.enter_context(work_folder()) / path.name
-        with here.open("wb") as file:
-            n_bytes = 0
-            while piece := self._piece(path.name, n_bytes):
-                n_bytes += file.write(piece)
-                within_limit([(path.name, n_bytes)])
+        self._copy(path.name, here)
         return here
+
+    def _copy(self, name: str, to: Path) -> int:
+        n_bytes = 0
+        with to.open("wb") as file:
+            while piece := self._piece(name, n_bytes):
+                n_bytes += file.write(piece)
+                within_limit([(name, n_bytes)])
+        return n_bytes
 
     def _piece(self, name: str, offset: int) -> bytes:
         asked = {"name": name, "offset": offset, "most_bytes": PIECE_BYTES}
@@ -77,18 +88,3 @@ class ProgramFiles:
 
 def _named(plain: Any) -> Iterator[tuple[str, int]]:
     return ((str(name), int(n_bytes)) for name, n_bytes in plain)
-
-
-def _names_folder(asked: Mapping[str, Any]) -> bool:
-    return any(_placed(Path("/"), name, value) != value for name, value in asked.items())
-
-
-def _placed(folder: Path, name: str, value: Any) -> Any:
-    """Return an argument with the folder in the place of `RUN_FOLDER`: plans are packed, environments plain."""
-    if name == "plan":
-        return dump_plan(placed_in(folder, load_plan(value))) if str(RUN_FOLDER).encode() in value else value
-    if name == "plans":
-        return [_placed(folder, "plan", each) for each in value]
-    if name == "own_environments":
-        return [placed_in(folder, each) for each in value]
-    return placed_in(folder, value) if name == "extra_environment" else value

@@ -1,4 +1,4 @@
-"""Governors of a board without Python: set there by its program, judged here."""
+"""Governors of a board: set there by its program, judged here."""
 
 from __future__ import annotations
 

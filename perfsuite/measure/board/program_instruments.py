@@ -1,4 +1,4 @@
-"""What a board without Python has to follow llama.cpp with: its bundle brings it, and its program tells."""
+"""What a board has to follow llama.cpp with: its bundle brings it, and its program tells."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
 from perfsuite.measure.board.frames import understood
+from perfsuite.measure.board.program_engines import BoardEngines
 from perfsuite.measure.ebpf_helper import (
     HELPER_FOLDER,
     HELPER_NAME,
     PROTOCOL_VERSION,
     machine_obstacle,
 )
+from perfsuite.measure.engine import Engine
 from perfsuite.measure.native import PHASE_TRACER_LIBRARY
+from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.tensor_layout import TensorLayout
+
+if TYPE_CHECKING:
+    from perfsuite.measure.board.bundled_opencl import BundledOpenCl
+    from perfsuite.measure.opencl_backend import OpenClBackend
 
 #: Asks the program there: kind and arguments.
 Ask = Callable[[str, Mapping[str, Any]], Any]
@@ -30,39 +37,54 @@ _CAPABILITIES = "cap_bpf,cap_perfmon=ep"
 
 @dataclass(kw_only=True)
 class ProgramInstruments:
-    """Those of one board; what an engine tells of itself is asked once."""
+    """`Instruments` of one board; what an engine says of itself is asked once."""
 
     ask: Ask
-    #: By an engine's folder of libraries: the suite's own library for it, None where that lies in the bundle.
-    own_library: Callable[[str], str | None]
+    engines: BoardEngines
     bundle: Path
+    #: Returns what the bundle has for OpenCL.
+    opencl: Callable[[], BundledOpenCl]
     _told: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def phase_tracer(self, library_dir: str) -> str:
-        """Return the tracer of an engine's functions, which is beside the suite's own library for it."""
-        own = self.own_library(library_dir)
-        folder = Path(own).parent if own else self.bundle / "lib"
-        if PHASE_TRACER_LIBRARY not in self.ask("digests", {"folder": str(folder)}):
-            raise NativeBuildError(f"{folder}: holds no {PHASE_TRACER_LIBRARY}; {_SET_UP}")
-        return str(folder / PHASE_TRACER_LIBRARY)
+    def opencl_backend(self, engine: Engine, platform: str | None) -> OpenClBackend:
+        """Return the backend that is beside the suite's own library for an engine."""
+        return self.opencl().backend(engine, self.engines.own_library(engine).parent, platform)
 
-    def tensor_layout(self, library_dir: str) -> TensorLayout:
+    def tracing_layer(self) -> Path:
+        """Return the layer of the bundle."""
+        return self.opencl().tracing_layer()
+
+    def phase_tracer(self, engine: Engine) -> Path:
+        """Return the tracer of an engine's functions, which is beside the suite's own library for it."""
+        folder = self.engines.own_library(engine).parent
+        if PHASE_TRACER_LIBRARY not in self.engines.digests(folder):
+            raise NativeBuildError(f"{folder}: holds no {PHASE_TRACER_LIBRARY}; {_SET_UP}")
+        return folder / PHASE_TRACER_LIBRARY
+
+    def tensor_layout(self, engine: Engine) -> TensorLayout:
         """Return where an engine's tensors have their fields, as its own library there says."""
+        return self._layout(str(engine.library_dir))
+
+    def layout_of(self, plan: LlamaPlan) -> TensorLayout:
+        """Return the same of the engine of a plan."""
+        return self._layout(plan.library_dir)
+
+    def cpu_features(self, plan: LlamaPlan) -> tuple[str, ...]:
+        """Return which of the processor's features an engine was built for, and finds."""
+        return tuple(self._described(plan.library_dir)["features"])
+
+    def ebpf_helper(self) -> Path:
+        """Return the helper there that root installed, or for root the one of the bundle; raises as `find_helper`."""
+        facts = self.ask("recorder_facts", {})
+        return Path(understood("recorder_facts", _chosen_helper, facts))
+
+    def _layout(self, library_dir: str) -> TensorLayout:
         told = self._described(library_dir)
         return TensorLayout.from_plain({**told["layout"], "build_id": told["build_id"]})
 
-    def cpu_features(self, library_dir: str) -> tuple[str, ...]:
-        """Return which of the processor's features an engine was built for, and finds."""
-        return tuple(self._described(library_dir)["features"])
-
-    def ebpf_helper(self) -> str:
-        """Return the helper there that root installed, or for root the one of the bundle; raises as `find_helper`."""
-        facts = self.ask("recorder_facts", {})
-        return understood("recorder_facts", _chosen_helper, facts)
-
     def _described(self, library_dir: str) -> Mapping[str, Any]:
         if library_dir not in self._told:
-            own = self.own_library(library_dir)
+            own = self.engines.own_libraries.get(library_dir)
             options = [f"--engine-library={own}"] if own else []
             said = self.ask("describe_engine", {"options": options, "features": list(CPU_FEATURES)})
             self._told[library_dir] = understood("describe_engine", _description, said)

@@ -1,16 +1,15 @@
-"""A board without Python as the place where workers are led: its program starts them, and the desk decides."""
+"""A board as the place where workers are led: its program starts them, and the desk decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.measure.board.told_recorder import ToldRecorder
-from perfsuite.measure.board.told_worker import Ask, Payload, ToldWorker, told_worker
+from perfsuite.measure.board.told_worker import Ask, Payload, ToldWorker
 from perfsuite.measure.ebpf_run import required_ebpf
 from perfsuite.measure.plan import LlamaPlan, StepsPlan
 from perfsuite.records.tensor_layout import TensorLayout
@@ -42,8 +41,16 @@ class ProgramPlace:
     @contextmanager
     def worker(self, plan: StepsPlan) -> Iterator[ToldWorker]:
         """Start a worker."""
-        start = partial(told_worker, self.ask, self.payload, plan)
-        with start(environment=self.environment, options=self.options, looks=self.looks, beside=self.beside) as worker:
+        told = ToldWorker(
+            self.ask,
+            self.payload,
+            plan,
+            environment=self.environment,
+            options=self.options,
+            looks=self.looks,
+            beside=self.beside,
+        )
+        with closing(told) as worker:
             try:
                 yield worker
             finally:

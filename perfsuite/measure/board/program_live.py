@@ -1,15 +1,16 @@
-"""Live records of a worker on a board without Python: made here of what its driver pushed there."""
+"""Live records of a worker on a board: made here of what its driver pushed there."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.frames import understood
+from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.live import Delivery, delay_ns
 from perfsuite.measure.live_publisher import TokenCounter
 from perfsuite.measure.live_queue import unpacked_phases
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class BoardRecords:
     """The records of one run, as they come; use `heard_there`."""
 
-    def __init__(self, hear: Callable[[Any], None], folder: Path) -> None:
+    def __init__(self, hear: Hear, folder: Path) -> None:
         self._hear = hear
         self._log = folder / "opencl.log"
         self._tail: OpenClLogTail | None = None
@@ -36,7 +37,7 @@ class BoardRecords:
     def take(self, plain: Any) -> None:
         """Take what the program has delivered, and hand on what it comes to."""
         for each in understood("live", self._deliveries, plain):
-            self._hear(each.to_plain())
+            self._hear(each)
 
     def end(self, *, is_complete: bool) -> None:
         """Say that it was the last."""
@@ -48,7 +49,7 @@ class BoardRecords:
             n_tokens=self._n_tokens,
             n_kernels=self._n_kernels,
         )
-        self._hear(Delivery(record=end, arrival_ns=at_ns, delay_ns=None).to_plain())
+        self._hear(Delivery(record=end, arrival_ns=at_ns, delay_ns=None))
 
     def _deliveries(self, plain: Mapping[str, Any]) -> list[Delivery]:
         self._at_ns, since_ns = int(plain["at_ns"]), int(plain["since_ns"])
@@ -93,7 +94,7 @@ class BoardRecords:
 
 
 @contextmanager
-def heard_there(hear: Callable[[Any], None] | None) -> Iterator[BoardRecords | None]:
+def heard_there(hear: Hear | None) -> Iterator[BoardRecords | None]:
     """Give what takes deliveries of a run while it goes on; at the end `hear` gets the record that says so."""
     if hear is None:
         yield None

@@ -1,4 +1,4 @@
-"""Programs of other people on a board without Python, which its own program finds and runs."""
+"""Programs of other people on a board, which its own program finds and runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perfsuite.expectation.roofline.ceiling import IndependentRate
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.independent_rates import LIMIT_S, PROGRAMS, all_rates, failed_program, late_program
 from perfsuite.measure.plan import DevicesPlan, IndependentPlan
@@ -25,16 +26,15 @@ class BoardPrograms:
 
     def rates(
         self, n_threads: int, platform: str | None, tell: Callable[[str], None], root: Path, physical_bytes: int
-    ) -> list[dict[str, Any]]:
+    ) -> tuple[IndependentRate, ...]:
         """Measure by those that are there; `root` has the files of the board's caches."""
         if len(self.absent()) > len(PROGRAMS):
-            tell(f"no rates of other programs: none of {', '.join(PROGRAMS)} is there, and NumPy takes Python")
-            return []
+            tell(f"no rates of other programs: none of {', '.join(PROGRAMS)} is there")
+            return ()
         memory_bytes = largest_working_set(
             n_threads, MEMORY_OVER_CACHE, root / CPU_FOLDER, physical_bytes=physical_bytes
         )
-        found = all_rates(n_threads, platform, {}, tell, programs=self, memory_bytes=memory_bytes)
-        return [each.to_plain() for each in found]
+        return all_rates(n_threads, platform, {}, tell, programs=self, memory_bytes=memory_bytes)
 
     def absent(self) -> tuple[str, ...]:
         """Return what is not on the PATH there; NumPy takes Python."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -43,8 +43,6 @@ class BoardFacts:
     cache_dir: Path
     #: The llama.cpp that is measured there.
     engine: Engine
-    #: What the suite there is made of, as 'perfsuite devices setup' has noted; None where it came otherwise.
-    suite_digest: str | None
     #: Variables with which a worker finds the OpenCL runtimes there.
     opencl_environment: Mapping[str, str]
     load_average: float
@@ -52,18 +50,6 @@ class BoardFacts:
     clock_conditions: Mapping[str, str] = field(default_factory=dict)
     #: The governors that may be set there for a while.
     settable_governors: tuple[str, ...] = ()
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return {**asdict(self), "cache_dir": str(self.cache_dir), "engine": self.engine.to_plain()}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> BoardFacts:
-        """Undo `to_plain`."""
-        engine = Engine.from_plain(plain["engine"])
-        governors = tuple(plain.get("settable_governors", ()))
-        paths = {"cache_dir": Path(plain["cache_dir"]), "engine": engine, "settable_governors": governors}
-        return cls(**{**plain, **paths})
 
 
 class Board(Protocol):
@@ -145,7 +131,7 @@ class Board(Protocol):
         """Keep so many processors busy from now on; none ends that."""
 
     def place_weights(self, weights: Weights) -> Path:
-        """Return the path there of the file with these weights: synthetic ones are written there, others are put once.
+        """Return the path there of the file with these weights, which is put there once.
 
         A file that was put is checked by its hash, and has that as its name.
         """

@@ -53,15 +53,6 @@ def run_folder(files: Path | None) -> Iterator[Path]:
     yield files.absolute()
 
 
-def left_files(folder: Path) -> tuple[tuple[str, int], ...]:
-    """Return what is in a run's folder: names below it, and sizes in bytes; links and pipes are left out.
-
-    Raises `MeasurementError` where it is more than `FILES_LIMIT_BYTES`.
-    """
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return within_limit((str(path.relative_to(folder)), path.stat().st_size) for path in found)
-
-
 def within_limit(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     """Return names and sizes of a run's files; `MeasurementError` where they are more than `FILES_LIMIT_BYTES`."""
     files = tuple(found)

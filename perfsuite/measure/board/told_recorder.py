@@ -1,4 +1,4 @@
-"""The eBPF helper at work on a board without Python, in the way of `HelperPipes`."""
+"""The eBPF helper at work on a board, in the way of `HelperPipes`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A worker that the native program on a board tells lines and hears, in the way of `WaitingWorker`."""
+"""A worker that the program on a board tells lines and hears, in the way of `WaitingWorker`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,22 +138,3 @@ class ToldWorker:
         if told.is_late:
             raise TimeoutError
         return told.answer
-
-
-@contextmanager
-def told_worker(
-    ask: Ask,
-    payload: Payload,
-    plan: Plan,
-    *,
-    environment: Mapping[str, str],
-    options: list[str],
-    looks: Mapping[str, Any] | None = None,
-    beside: Mapping[str, Any] | None = None,
-) -> Iterator[ToldWorker]:
-    """Start a worker there, and end it with the context."""
-    worker = ToldWorker(ask, payload, plan, environment=environment, options=options, looks=looks, beside=beside)
-    try:
-        yield worker
-    finally:
-        worker.close()

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path, PurePosixPath
 
-from perfsuite.device.setup.suite_wheel import engine_requirement, suite_requirements
 from perfsuite.device.work_folder import new_work_folder
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.bundle.steps import Tell, run_step
@@ -49,11 +50,20 @@ def find_llama(named: str | None, cache_dir: Path, tell: Tell) -> LlamaSource:
     Raises EngineError: they cannot be had, or the folder is no checkout of llama.cpp.
     """
     if named is None:
-        named = engine_requirement(suite_requirements(Path(__file__).resolve().parents[3])).partition("==")[2]
+        named = _required_release()
     is_release = _VERSION.fullmatch(named) is not None and not Path(named).exists()
     folder = _release(named, cache_dir, tell) if is_release else _checkout(named)
     name = f"{_PACKAGE} {named}" if is_release else f"{folder.name}{_commit(folder)}"
     return LlamaSource(folder=folder, name=name, digest=_digest(folder))
+
+
+def _required_release() -> str:
+    """Return the version in the suite's own requirement, as ``llama-cpp-python==0.3.36`` has it."""
+    with suppress(PackageNotFoundError):
+        required = (each.partition("==") for each in requires("perfsuite") or ())
+        if (found := next((version for name, _, version in required if name == _PACKAGE), None)) is not None:
+            return found
+    raise EngineError(f"perfsuite: its installation does not name a {_PACKAGE}; install it anew, or give --llama")
 
 
 def _checkout(named: str) -> Path:

@@ -122,8 +122,10 @@ class ShapeSession(Protocol):
 
     #: What it measures on.
     description: BenchDescription
-    #: Whether it can be asked.
-    is_open: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be asked."""
 
     def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
         """Return the answer to a request, whose other fields are `asked`.

@@ -5,26 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from perfsuite.device.doctor.gathering import Facts, SuiteState
+from perfsuite.device.doctor.gathering import Facts, Installed, SuiteState
 from perfsuite.device.machine import Conditions
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
-from perfsuite.device.setup.needs import Installed
 
 from ..probe.device_trees import readings
 
 INSTALLED = Installed(
     suite_version="0.1.0",
     plan_schema=2,
-    python_version="3.11.2",
-    machine="aarch64",
     engine_build_id="0123456789abcdef",
-    engine_problem=None,
 )
 
 STATE = SuiteState(
     installed=INSTALLED,
-    digest="d1",
     lock=None,
     restore_file=None,
     cache_dir="/home/pi/.cache/perfsuite",
@@ -52,7 +47,6 @@ def facts(*lines: str, conditions: Conditions | None = None, profile: Any = None
         "suite": STATE,
         "suite_problem": None,
         "here": INSTALLED,
-        "here_digest": "d1",
         "clock_difference_s": 0.0,
         "model_bytes": 800_000_000,
     }

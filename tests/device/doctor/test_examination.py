@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from perfsuite.device.doctor.bundle_state import bundle_state
 from perfsuite.device.doctor.examination import examine
-from perfsuite.device.doctor.gathering import Facts, gather, python_words
+from perfsuite.device.doctor.gathering import gather
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import Conditions
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
+from perfsuite.device.suite_program import OLD_SETUP
 from perfsuite.device.target.opening import open_target
+from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import BundledEngine, BundleManifest
 from tests.conftest import Golden
 
@@ -24,28 +28,29 @@ from .device_facts import INSTALLED, STATE, facts
 HOST = find_profile("host", folders=())
 
 
-def gathered(words: Sequence[str]) -> Facts:
-    """The facts of this machine, whose suite is asked by these words."""
-    return gather(open_target(Reach()), HOST, words, here=INSTALLED, model_bytes=None)
-
-
 def test_this_machine_tells_all() -> None:
-    """The host has a suite, a clock that is right, and two looks at its processors."""
-    found = gathered(python_words(HOST, Path(sys.executable)))
-    assert found.suite is not None, found.suite_problem
-    assert found.suite.cache_free_bytes > 0
+    """The host has a clock that is right, and two looks at its processors; its suite is asked for here."""
+    target = open_target(Reach())
+    found = gather(target, HOST, here=INSTALLED, own_state=lambda _: STATE, model_bytes=None)
+    assert (found.suite, found.suite_problem) == (STATE, None)
     assert (found.link_problem, found.clock_difference_s) == (None, 0.0)
     assert found.readings.text("cpu_ticks2") is not None
 
 
 def test_a_device_out_of_reach_is_a_fact() -> None:
     bench = replace(HOST, reach=Reach(way="ssh", address="127.0.0.1", port=9))
-    words = python_words(bench, Path(sys.executable))
-    assert words == ("~/.local/share/perfsuite/venv/bin/python",)
-    found = gather(open_target(bench.reach), bench, words, here=INSTALLED, model_bytes=None)
+    found = gather(open_target(bench.reach), bench, here=INSTALLED, own_state=lambda _: STATE, model_bytes=None)
     assert found.link_problem is not None
     assert "refused" in found.link_problem
     assert found.suite is None
+
+
+@pytest.mark.parametrize(("folder", "seen"), [("venv", OLD_SETUP), (".", "is not there (no ")])
+def test_a_device_without_a_bundle_says_how_it_was_set_up(tmp_path: Path, folder: str, seen: str) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    with pytest.raises(DeviceError) as told:
+        bundle_state(open_target(Reach()), str(tmp_path), None)
+    assert str(told.value).startswith(seen)
 
 
 def test_a_device_in_good_order_has_nothing_to_mend() -> None:
@@ -104,7 +109,6 @@ def test_the_suite_is_told_with_what_mends_it(golden: Golden) -> None:
         shown("out of reach", "reach, suite", link_problem=unplugged),
         shown("gone", "suite, llama.cpp, lock, disk, OpenCL, eBPF", **GONE),
         shown("older", "suite, llama.cpp", suite=unfit(plan_schema=1)),
-        shown("other files", "suite", here_digest="d2"),
         shown("no engine", "llama.cpp", suite=no_engine),
         shown("here, broken", "suite", **LOCAL, suite=None, suite_problem="does not run"),
         *(

@@ -1,4 +1,4 @@
-"""Boards that are this machine, at the end of a link of pipes: one with Python, one with a bundle's program."""
+"""Boards that are this machine, at the end of a link of pipes, with a bundle's program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,19 +19,14 @@ from perfsuite.device.target.opening import open_target
 from perfsuite.measure.board.connecting import Connecting, LinkLimits
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
-from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import (
-    build_engine_library,
-    build_program,
-    engine_part,
-    find_probe_library,
     find_worker,
 )
 from perfsuite.measure.plan import DevicesPlan, LlamaPlan
 
+from ...own_bundle import own_libraries
 from ...sys_trees import plant
 from ..conftest import wait_until
 
@@ -53,20 +47,14 @@ OnTree = Callable[[str], "BoardHome"]
 ANY = DevicesPlan(platform=None)
 LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
 
-_AGENT = "import sys; {executable}from perfsuite.measure.board.agent import main; sys.exit(main())"
-
-
-#: For what only the agent in Python has, such as modules that a test changes.
-in_python_only = pytest.mark.parametrize("home", ["python"], indirect=True)
-
 
 @dataclass(kw_only=True)
 class BoardHome:
-    """What ``perfsuite devices setup`` leaves on a board: a Python that has the suite, or a bundle without any."""
+    """What ``perfsuite devices setup`` leaves on a board."""
 
     folder: Path
-    #: The native program, where the board has no Python.
-    program: Path | None = None
+    #: The native program.
+    program: Path
     #: The way to it.
     reach: Reach = field(default_factory=Reach)
     #: A tree of stand-ins for the board's files.
@@ -84,7 +72,7 @@ class BoardHome:
 
     @property
     def pid(self) -> int:
-        return int((self.folder / "agent.pid").read_text())
+        return int((self.folder / "program.pid").read_text())
 
     @property
     def worker_pid(self) -> int:
@@ -93,72 +81,42 @@ class BoardHome:
         assert wait_until(lambda: path.exists() and bool(path.read_text().strip()))
         return int(path.read_text())
 
-    def install(self, worker: str | None = None, *, before: str = "", changed: str = "") -> None:
-        """Put the suite there, `changed` by a line of Python.
-
-        `worker` is a script in the place of workers, `before` one that the shell runs first.
-        """
+    def install(self, worker: str | None = None, *, before: str = "") -> None:
+        """Put the suite there; `worker` is a script in the place of workers, `before` one that the shell runs first."""
         path = self.folder / "perfsuite-worker"
         if worker is not None:
             path.write_text(f"#!/bin/sh\nfor record; do plan=$last last=$record; done\n{worker}\n")
             path.chmod(0o755)
-        if self.program is None:
-            executable = (changed and f"{changed}; ") + (f"sys.executable = {str(path)!r}; " if worker else "")
-            command = shlex.join([sys.executable, "-c", _AGENT.format(executable=executable)])
-        else:
-            assert not changed
-            root = [] if self.root is None else [f"--root={self.root}"]
-            command = shlex.join([str(self._bundled()), "serve", *root, *([f"--worker={path}"] if worker else [])])
-        cache = shlex.quote(str(self.folder / "cache"))
-        self.python(
-            f"{before}\necho $$ > {shlex.quote(str(self.folder))}/agent.pid\nXDG_CACHE_HOME={cache} exec {command}"
-        )
+        root = [] if self.root is None else [f"--root={self.root}"]
+        command = shlex.join([str(self._bundled()), "serve", *root, *([f"--worker={path}"] if worker else [])])
+        cache, pid = (shlex.quote(str(self.folder / each)) for each in ("cache", "program.pid"))
+        self.script(f"{before}\necho $$ > {pid}\nXDG_CACHE_HOME={cache} exec {command}")
 
     @property
-    def agent(self) -> Path:
-        if self.program is None:
-            return self.folder / "venv" / "bin" / "python"
+    def wrapper(self) -> Path:
         return self.folder / "bundle" / "current" / "perfsuite-worker"
 
-    def python(self, script: str) -> None:
-        """Put a script in the place of the suite's Python there, or of its program."""
-        self.agent.parent.mkdir(parents=True, exist_ok=True)
+    def script(self, script: str) -> None:
+        """Put a script in the place of the suite's program there."""
+        self.wrapper.parent.mkdir(parents=True, exist_ok=True)
         self.locks.mkdir(exist_ok=True)
-        self.agent.write_text(f"#!/bin/sh\n{script}\n")
-        self.agent.chmod(0o755)
+        self.wrapper.write_text(f"#!/bin/sh\n{script}\n")
+        self.wrapper.chmod(0o755)
 
     @property
     def bundle(self) -> Path:
         return self._bundled().parent
 
     def bring_libraries(self, engine_cache: Path) -> None:
-        """Put the suite's own libraries for this machine's llama.cpp there, into the bundle or the cache."""
-        if self.program is None:
-            (self.folder / "cache" / "perfsuite").mkdir(parents=True)
-            (engine_cache / "native").mkdir(parents=True, exist_ok=True)
-            (self.folder / "cache" / "perfsuite" / "native").symlink_to(engine_cache / "native")
-            build_engine_library(find_engine(), engine_cache)
-        else:
-            place, engine = self._bundled().parent / "lib", find_engine()
-            place.mkdir()
-            (place.parent / "engine").symlink_to(engine.library_dir)
-            part = engine_part(engine, ("-Wl,--disable-new-dtags,-rpath,$ORIGIN/../engine",))  # as a bundle's own
-            built = build_program(
-                part.name,
-                part.sources,
-                part.includes[0],
-                engine_cache,
-                extra=part.flags,
-                links=part.links,
-                identity=f"bundled {engine.build_id}",
-                is_library=True,
-            )
-            for library in (built, find_probe_library(engine_cache)):
-                (place / library.name).symlink_to(library)
+        """Put the suite's own libraries for this machine's llama.cpp into the bundle."""
+        place = self._bundled().parent / "lib"
+        place.mkdir()
+        (place.parent / "engine").symlink_to(find_engine().library_dir)
+        for library in own_libraries(engine_cache):
+            (place / library.name).symlink_to(library)
 
     def _bundled(self) -> Path:
         """Put the program into a bundle with the llama.cpp of this machine, once."""
-        assert self.program is not None
         bundle = self.folder / "bundle" / "0123456789abcdef"
         if not bundle.exists():
             bundle.mkdir(parents=True)
@@ -207,7 +165,7 @@ def bundled(tmp_path: Path, program: Path) -> BoardHome:
 
 @pytest.fixture
 def on_tree(bundled: BoardHome, tmp_path: Path) -> OnTree:
-    """Return what lets the board without Python have another one's files."""
+    """Return what lets the board have another one's files."""
 
     def planted(name: str) -> BoardHome:
         bundled.root = plant(name, tmp_path / "tree")
@@ -232,10 +190,8 @@ def opened() -> Iterator[Opened]:
         each.close()
 
 
-@pytest.fixture(params=["python", "program"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> BoardHome:
-    """Return a board's folder with the suite in it: with Python, or without."""
-    program = request.getfixturevalue("program") if request.param == "program" else None
+@pytest.fixture
+def home(tmp_path: Path, program: Path) -> BoardHome:
     return BoardHome(folder=tmp_path / "home with 'quotes'", program=program)
 
 
@@ -243,14 +199,5 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> BoardHome:
 def board(home: BoardHome) -> Iterator[RemoteBoard]:
     """Return the desk's end of a link that is not open yet; it is closed after the test."""
     found = home.board()
-    yield found
-    found.close()
-
-
-@pytest.fixture(params=["local", "linked"])
-def either_board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Board]:
-    local = request.param == "local"
-    found: Board = LocalBoard(cache_dir=tmp_path / "cache") if local else BoardHome(folder=tmp_path / "a home").board()
-    found.open()
     yield found
     found.close()

@@ -1,4 +1,4 @@
-"""Faults of a board without Python, over each kind of link: one line each, and the next run has the board."""
+"""Faults of a board, over each kind of link: one line each, and the next run has the board."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def linked(linked_board: LinkedBoard, program: Path) -> BoardHome:
     return BoardHome(folder=linked_board.home / "home", program=program, reach=linked_board.reach)
 
 
-@pytest.mark.parametrize("is_agents", [True, False], ids=["agent", "link"])
-def test_a_link_that_is_cut_comes_back(linked: BoardHome, is_agents: bool) -> None:
+@pytest.mark.parametrize("is_programs", [True, False], ids=["program", "link"])
+def test_a_link_that_is_cut_comes_back(linked: BoardHome, is_programs: bool) -> None:
     """What carries a link is killed, or the program there: the board is taken again, and that is noted."""
     board = linked.board()
     board.open()
     before = linked.pid
     link = board._link._link
     assert link is not None
-    if is_agents:
+    if is_programs:
         linked.end()
     else:
         link.pipes._process.kill()
@@ -39,7 +39,7 @@ def test_a_link_that_is_cut_comes_back(linked: BoardHome, is_agents: bool) -> No
 
 def test_a_board_that_lost_power_after_the_push_is_told(linked: BoardHome) -> None:
     """What was pushed is there, and empty: one line says so, and the next setup fixes it."""
-    linked.agent.write_bytes(b"")
+    linked.wrapper.write_bytes(b"")
     with pytest.raises(LinkError) as failed:
         linked.board().open()
     assert "perfsuite devices setup board" in str(failed.value)

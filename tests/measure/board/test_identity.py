@@ -101,12 +101,3 @@ def test_where_nothing_can_be_kept_the_host_name_stands_in(tmp_path: Path, monke
         monkeypatch.setattr("socket.gethostname", lambda name=name: name)
         with pytest.raises(DeviceError, match=r"home: keeps no number for this board, .*; make the folder writable"):
             board_identity(tmp_path, blocked / "home")
-
-
-def test_the_number_is_kept_where_setup_has_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation on a board has a folder around it, which stays when it is installed anew."""
-    installed = with_file(tmp_path, "home/venvs/0123-1/setup.json", '{"identity": {}}') / "home" / "venvs" / "0123-1"
-    monkeypatch.setattr("sys.prefix", str(installed))
-    home = phone(tmp_path, monkeypatch, "exit 1")
-    board_identity(tmp_path)
-    assert (home / "board-number").is_symlink()

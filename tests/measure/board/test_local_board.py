@@ -12,7 +12,6 @@ import pytest
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.lock_owner import account_name
 from perfsuite.device.reach import Reach
-from perfsuite.errors import GgufError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.opening import desk_claim
 from perfsuite.measure.board.protocol import board_name
@@ -32,14 +31,6 @@ def test_it_describes_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     board.open()
     assert board.facts().fingerprint["governor"] == "another"
     board.close()
-
-
-def test_a_hash_is_no_path(tmp_path: Path) -> None:
-    board = LocalBoard(cache_dir=tmp_path)
-    for digest in ("../x", "a" * 63, "A" * 64):
-        with pytest.raises(GgufError, match="is not a SHA-256"):
-            board.put_path(digest)
-    assert not board.is_put("a" * 64)
 
 
 def test_a_board_at_the_end_of_a_link_is_kept_by_its_identity(tmp_path: Path) -> None:

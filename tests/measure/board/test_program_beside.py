@@ -1,4 +1,4 @@
-"""What is done to a worker on a board without Python, and seen of it, by the program beside it."""
+"""What is done to a worker on a board, and seen of it, by the program beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves on a board without Python lies at the desk afterwards."""
+"""What a run leaves on a board lies at the desk afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.board.answering import PIECE_BYTES
+from perfsuite.measure.board.program_files import PIECE_BYTES
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.plan import ProbePlan, dump_record, load_plan
@@ -67,4 +67,4 @@ def test_no_file_elsewhere_is_told(home: BoardHome, board: RemoteBoard, tmp_path
 
 
 def asked(board: RemoteBoard, kind: str, **arguments: Any) -> Any:
-    return board._link.ask(kind, arguments, limit_s=20.0)
+    return board._link.use(lambda link: link.asked(kind, arguments))

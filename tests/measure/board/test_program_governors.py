@@ -1,4 +1,4 @@
-"""Governors that are set for a while on a board without Python."""
+"""Governors that are set for a while on a board."""
 
 from __future__ import annotations
 

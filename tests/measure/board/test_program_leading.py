@@ -1,4 +1,4 @@
-"""A board without Python runs what is led step by step from the desk, and what is recorded beside it."""
+"""A board runs what is led step by step from the desk, and what is recorded beside it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def lead(monkeypatch: pytest.MonkeyPatch, steps: Callable[[LedWorker, Place], An
         with LedWorker(place.worker(StepsPlan(llama=plan)), limit_s=limit_s) as worker:
             return {"steps": steps(worker, place), **worker.payload()}
 
-    monkeypatch.setattr("perfsuite.measure.board.program_link.lead_of", lambda plan: led)
+    monkeypatch.setattr("perfsuite.measure.board.program_runs.lead_of", lambda plan: led)
 
 
 def test_steps_are_told_and_answered(home: BoardHome, board: RemoteBoard, monkeypatch: pytest.MonkeyPatch) -> None:

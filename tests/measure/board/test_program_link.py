@@ -1,11 +1,12 @@
-"""A board without Python is held, set, watched and judged as one with it."""
+"""A board is held, set, watched and judged as this machine is."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-from dataclasses import replace
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
-from perfsuite.measure.board import program_link
+from perfsuite.measure.board.holding import held
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.program_engines import ENGINE_FILE
+from perfsuite.measure.board.program_machine import read_machine
 from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import (
@@ -44,10 +47,10 @@ def home(bundled: BoardHome) -> BoardHome:
     return bundled
 
 
-def other_home(home: BoardHome) -> BoardHome:
-    """Return the same board with Python: the same folder, so the same locks and cache."""
-    (home.folder / "bundle").rename(home.folder / "unused")
-    return BoardHome(folder=home.folder)
+def other_board(home: BoardHome, run_id: str = "run-1") -> LocalBoard:
+    """Return the same board as this machine's suite would have it: the same locks and cache."""
+    conditions, claim, cache_dir = Conditions(), home.hello(run_id=run_id).claim, home.folder / "cache" / "perfsuite"
+    return LocalBoard(cache_dir=cache_dir, hold=partial(held, conditions, claim, lambda _: None, cache_dir=cache_dir))
 
 
 def test_each_excludes_the_other(home: BoardHome, opened: Opened) -> None:
@@ -57,25 +60,24 @@ def test_each_excludes_the_other(home: BoardHome, opened: Opened) -> None:
     assert (owner.user, owner.pid) == ("ada", home.pid)
     assert owner.state_folder == str(home.folder / "cache" / "perfsuite" / "device")
     assert (home.locks / LOCK_NAME).stat().st_mode == 0o100666
-    other = other_home(home)
     line = r"^board: held by ada from desk \(a test\), account .* since .*\+00:00, process \d+; 'perfsuite devices "
     with pytest.raises(LockedError, match=line) as told:
-        other.board(hello=other.hello(run_id="run-2")).open()
+        other_board(home, "run-2").open()
     first.close()
-    opened(other)
-    (home.folder / "unused").rename(home.folder / "bundle")
-    with pytest.raises(LockedError, match=line) as told_back:
-        home.board(hello=home.hello(run_id="run-2")).open()
+    with closing(other_board(home)) as other:
+        other.open()
+        with pytest.raises(LockedError, match=line) as told_back:
+            home.board(hello=home.hello(run_id="run-2")).open()
     shape = str(told.value).partition(" since ")[0]
     assert str(told_back.value).partition(" since ")[0] == shape
 
 
 def refused_alike(home: BoardHome, error: type[PerfsuiteError], told: str) -> str:
-    """Let a board be refused with Python and without; return the line, which is one."""
+    """Let a board be refused by its program and by the suite in Python; return the line, which is one."""
     lines = []
-    for each in (home, other_home(home)):
+    for each in (home.board(), other_board(home)):
         with pytest.raises(error, match=told) as caught:
-            each.board(hello=each.hello()).open()
+            each.open()
         lines.append(str(caught.value))
     assert lines[0] == lines[1]
     return lines[0]
@@ -310,18 +312,6 @@ def test_turns_are_taken_as_they_are_ordered(home: BoardHome, opened: Opened) ->
     assert [each["engine"] for each in told] == [{}, {}]
 
 
-def test_what_takes_python_is_refused_with_the_remedy(home: BoardHome, opened: Opened) -> None:
-    board = opened(home)
-    turns = (TurnsPlan(llama=LLAMA), TurnsPlan(llama=replace(LLAMA, live_socket="/s")))
-    told = (
-        r"^board: a socket of live records.* cannot be had from a board without Python yet; "
-        r"run 'perfsuite devices setup board --with-python'$"
-    )
-    with pytest.raises(MeasurementError, match=told):
-        board.run_in_turns(turns, n_turns=2, leader=0)
-    assert board.covariates()
-
-
 def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Opened) -> None:
     """The looks are taken there; what the program and its workers use is not counted."""
     board = opened(home)
@@ -337,4 +327,4 @@ def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Opene
 
 def test_only_processors_that_are_on_get_threads(tmp_path: Path) -> None:
     told = {"hostname": "board", "architecture": "aarch64", "n_processors": 2, "usable_processors": [4, 5]}
-    assert program_link._machine(told, plant(SMALL_CORES_OFF, tmp_path)).default_threads == 2
+    assert read_machine(told, plant(SMALL_CORES_OFF, tmp_path)).default_threads == 2

@@ -1,4 +1,4 @@
-"""The suite's own OpenCL kernels on a board without Python; skipped where there is no OpenCL."""
+"""The suite's own OpenCL kernels on a board; skipped where there is no OpenCL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live records of a worker on a board without Python."""
+"""Live records of a worker on a board."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def decode(repetition: int, end_ns: int) -> bytes:
 def test_what_did_not_come_is_counted(tmp_path: Path) -> None:
     """Phases that found the queue full are a loss; those that came are numbered by repetition, with their delays."""
     heard: list[Delivery] = []
-    with heard_there(lambda plain: heard.append(known(plain))) as records:
+    with heard_there(heard.append) as records:
         assert records is not None
         records.take(delivery(spans=decode(0, 40) + decode(0, 60)))
         records.take(delivery(spans=decode(1, 90), n_dropped=3))
@@ -92,9 +92,3 @@ def test_what_did_not_come_is_counted(tmp_path: Path) -> None:
     assert of_kind(heard, LiveLoss) == [LiveLoss(where="queue", n_records=3)]
     assert [each.delay_ns for each in heard if isinstance(each.record, LivePhase)] == [60, 40, 10]
     assert heard[-1].record == LiveEnd(end_ns=200, is_complete=True, n_phases=3, n_tokens=3, n_kernels=0)
-
-
-def known(plain: Any) -> Delivery:
-    found = Delivery.from_plain(plain)
-    assert found is not None
-    return found

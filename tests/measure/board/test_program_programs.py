@@ -1,4 +1,4 @@
-"""Programs of other people on a board without Python."""
+"""Programs of other people on a board."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .conftest import BoardHome, Opened
 
 
 def test_those_that_are_there_are_run(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
-    """With the threads that were asked for, and a working set beyond the board's caches; NumPy takes Python."""
+    """With the threads that were asked for, and a working set beyond the board's caches."""
     (tmp_path / "bin").mkdir()
     for name, script in (("likwid-bench", LIKWID), ("stream", STREAM)):
         write_script(tmp_path / "bin" / name, script)
@@ -39,4 +39,4 @@ def test_no_other_program_is_run(bundled: BoardHome, opened: Opened) -> None:
     asked = {"name": "sh", "arguments": ["-c", "true"], "environment": {}, "limit_s": 1.0, "file_option": None}
     for kind in ("find_program", "run_program"):
         with pytest.raises(MeasurementError, match=r"asked for the program 'sh'; known are likwid-bench, stream, clpe"):
-            board._link.ask(kind, asked, limit_s=60.0)
+            board._link.use(lambda link, kind=kind: link.asked(kind, asked))

@@ -13,22 +13,20 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.lock import LOCK_NAME, lock_holder
-from perfsuite.device.machine import Conditions
-from perfsuite.device.setup import suite_wheel
 from perfsuite.device.stability.sampler import Sample
-from perfsuite.errors import DeviceError, GgufError, LinkError, MeasurementError
+from perfsuite.device.suite_program import OLD_SETUP
+from perfsuite.errors import DeviceError, LinkError, MeasurementError
 from perfsuite.measure.board.frames import packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.whole_file import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
 from ..conftest import is_gone
-from .conftest import ANY, QUICK, BoardHome, in_python_only
+from .conftest import ANY, QUICK, BoardHome
 
 #: A worker that names itself and never ends, without a child that would outlive it.
 HANGS = 'echo $$ > "$(dirname "$0")/worker.pid"; mkfifo "$0.wait" 2>&-; read -r line <"$0.wait"'
@@ -39,15 +37,13 @@ SMALL_MODEL = "smollm2-135m-l2-q8_0"
 def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: BoardHome) -> None:
     """What comes over the link is what the same machine says of itself, except what changes by itself."""
     here = LocalBoard(cache_dir=home.folder / "cache" / "perfsuite").facts()
-    if home.program is not None:  # its bundle is known by the version, and it has no Python's OpenCL runtimes
-        here = replace(here, suite_digest=None, opencl_environment={})
+    here = replace(here, opencl_environment={})  # the board's own loader and vendors
     board.open()
     told = board.facts()
     machine_id = Path("/etc/machine-id")
-    if home.program is not None and not (machine_id.is_file() and machine_id.read_text().strip()):
+    if not (machine_id.is_file() and machine_id.read_text().strip()):
         here = replace(here, identity=told.identity)  # each keeps a number of its own where the machine has none
     assert replace(told, load_average=0.0) == replace(here, load_average=0.0)
-    assert BoardFacts.from_plain(told.to_plain()) == told
     assert not board.is_local
     assert {"load_average", "cpu_mhz", "temperature_celsius", "power_watts"} <= set(board.covariates())
     assert 0.0 <= (board.competition().others_ratio or 0.0) <= 1.0
@@ -91,14 +87,6 @@ def test_what_a_plan_sets_reaches_the_worker_unchanged(board: RemoteBoard, home:
     assert (home.folder / "odd").read_text() == odd
 
 
-@in_python_only
-def test_other_weights_of_the_same_name_are_refused(board: RemoteBoard, tmp_path: Path) -> None:
-    """A suite that writes other bytes under a name is reported so before anything is measured."""
-    weights = replace(resolve(SMALL_MODEL, cache_dir=tmp_path), identity="synthetic:0")
-    with pytest.raises(GgufError, match=r"on the board, synthetic:0 was asked for; install the same version"):
-        board.place_weights(weights)
-
-
 @pytest.mark.long_but_first
 def test_a_file_is_put_once_and_checked(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
     synthetic = materialize(resolve(SMALL_MODEL, cache_dir=tmp_path), cache_dir=tmp_path)
@@ -135,15 +123,13 @@ def test_the_conditions_reach_the_board(home: BoardHome) -> None:
         home.board(hello=home.hello(conditions=Conditions(processors=(4096,)))).open()
 
 
-@in_python_only
 def test_a_board_without_the_suite_says_what_to_do(home: BoardHome) -> None:
-    message = r"^board: perfsuite is not installed there \(local, .*\); run 'perfsuite devices setup board'$"
-    for script in ("echo 'No module named perfsuite' >&2; exit 1", "exit 127"):
-        home.python(script)
-        with pytest.raises(DeviceError, match=message):
-            home.board().open()
-    (home.folder / "venv" / "bin" / "python").unlink()
-    with pytest.raises(DeviceError, match=message):
+    remedy = r" \(local, .*\); run 'perfsuite devices setup board'$"
+    home.wrapper.unlink()
+    with pytest.raises(DeviceError, match=f"^board: perfsuite is not installed there{remedy}"):
+        home.board().open()
+    (home.folder / "venv").mkdir()
+    with pytest.raises(DeviceError, match=f"^board: {OLD_SETUP}{remedy}"):
         home.board().open()
 
 
@@ -151,20 +137,6 @@ def test_another_version_there_is_refused(home: BoardHome) -> None:
     hello = replace(home.hello(), suite_version="9.9")
     with pytest.raises(DeviceError, match=r"there, perfsuite .*; run 'perfsuite devices setup board'$"):
         home.board(hello=hello).open()
-
-
-def test_another_suite_of_the_same_version_is_told(
-    board: RemoteBoard, home: BoardHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files that differ are a note of the run; where nobody noted what the suite there is made of, nothing is said."""
-    told = replace(LocalBoard(cache_dir=home.folder).facts(), suite_digest=None)
-    for here, there, is_told in (("1", "1", False), ("1", None, False), ("1", "2", True)):
-        monkeypatch.setattr(suite_wheel, "suite_digest", lambda here=here: here)
-        monkeypatch.setattr(RemoteBoard, "facts", lambda _, there=there: replace(told, suite_digest=there))
-        other = home.board()
-        other.open()
-        assert any("perfsuite devices setup board" in note for note in other.held().notes) is is_told
-        other.close()
 
 
 def test_what_a_login_prints_first_is_passed_over(board: RemoteBoard, home: BoardHome) -> None:
@@ -176,7 +148,7 @@ def test_what_a_login_prints_first_is_passed_over(board: RemoteBoard, home: Boar
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("head -c 200000 /dev/zero; exec sleep 30", "no agent answers there: .* bytes came that are none of its"),
+        ("head -c 200000 /dev/zero; exec sleep 30", "no perfsuite answers there: .* bytes came that are none of its"),
         (
             r"printf '\nperfsuite-agent\n\377\377\377\377'; exec sleep 30",
             "message of 4294967295 bytes was announced .*garbage",
@@ -184,18 +156,18 @@ def test_what_a_login_prints_first_is_passed_over(board: RemoteBoard, home: Boar
     ],
 )
 def test_garbage_on_the_link_is_told(home: BoardHome, script: str, message: str) -> None:
-    home.python(script)
+    home.script(script)
     board = home.board(replace(QUICK, reconnect_s=0.0))
     with pytest.raises(LinkError, match=message):
         board.open()
     board.close()
 
 
-def test_an_agent_that_is_silent_is_given_up(home: BoardHome) -> None:
+def test_a_program_that_is_silent_is_given_up(home: BoardHome) -> None:
     board = home.board(replace(QUICK, silence_s=5.0, reconnect_s=0.0))
     board.open()
     home.end(signal.SIGSTOP)
-    home.python("exit 1")
+    home.script("exit 1")
     with pytest.raises(LinkError, match="the link was lost: it has said nothing for 5 s"):
         board.covariates()
     assert is_gone(home.pid)
@@ -217,7 +189,7 @@ def test_another_board_in_its_place_is_refused(board: RemoteBoard, home: BoardHo
 
 
 def test_the_predecessor_on_a_lost_link_is_ended(home: BoardHome) -> None:
-    """An agent that has not noticed the end of its link does not measure beside the next one of the same run."""
+    """A program that has not noticed the end of its link does not measure beside the next one of the same run."""
     home.install(HANGS)
     first, second = home.board(), home.board()
     first.open()
@@ -242,11 +214,11 @@ def test_an_interrupt_at_the_desk_ends_the_worker_there(board: RemoteBoard, home
     with pytest.raises(KeyboardInterrupt):
         board.run(ANY)
     thread.join()
-    worker, agent = home.worker_pid, home.pid
+    worker, program = home.worker_pid, home.pid
     assert not is_gone(worker)
     board.close()
     assert is_gone(worker)
-    assert is_gone(agent)
+    assert is_gone(program)
     assert lock_holder(home.locks) is None
 
 
@@ -260,34 +232,17 @@ def test_closing_leaves_nothing_open(board: RemoteBoard, home: BoardHome) -> Non
     assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (n_threads, n_descriptors)
 
 
-@in_python_only
-def test_a_record_that_is_too_long_for_the_link_is_one_line(
-    board: RemoteBoard, home: BoardHome, small_plan: LlamaPlan
-) -> None:
-    home.install(changed="from perfsuite.measure.board import frames; frames.FRAME_LIMIT_BYTES = 4000")
-    board.open()
-    pid = home.pid
-    told = r"^\d{4,} bytes are too much for the link, which takes 4000 at once; record less "
-    with pytest.raises(MeasurementError, match=told):
-        board.run(small_plan)
-    assert board.covariates()
-    assert home.pid == pid
-    assert home.told == []
-    board.close()
-    assert not any("link was lost" in note for note in board.held().notes)
-
-
 def plays(home: BoardHome, *messages: dict[str, object], then: str = "exec sleep 30", repeat: int = 1) -> None:
     """Put a program there that says these messages whatever it is asked, and reads nothing."""
     content = home.folder / "messages"
     content.write_bytes(PREAMBLE + b"".join(map(packed_frame, messages)) * repeat)
-    home.python(f'cat "{content}"; {then}')
+    home.script(f'cat "{content}"; {then}')
 
 
 AT_ONCE = replace(QUICK, reconnect_s=0.0)
 
 
-def test_an_agent_that_does_not_read_is_given_up(home: BoardHome) -> None:
+def test_a_program_that_does_not_read_is_given_up(home: BoardHome) -> None:
     """A message longer than the pipe does not wait beyond the limit of its answer, though there are signs of life."""
     pong = home.folder / "pong"
     pong.write_bytes(packed_frame({"kind": "pong"}))
@@ -321,7 +276,7 @@ def test_a_refusal_names_both_versions(home: BoardHome, versions: object, told: 
         home.board(AT_ONCE).open()
 
 
-def test_what_the_first_agent_said_outlives_its_link(board: RemoteBoard, home: BoardHome) -> None:
+def test_what_the_first_program_said_outlives_its_link(board: RemoteBoard, home: BoardHome) -> None:
     """A problem that was known before the link was lost still spoils what was measured."""
     board.open()
     board._held[0] = Held(notes=("policy0: is 'powersave'",), problems=("too hot",))
@@ -335,8 +290,8 @@ def test_what_the_first_agent_said_outlives_its_link(board: RemoteBoard, home: B
     assert board.held().problems == ("too hot",)
 
 
-def test_an_interrupt_within_a_message_still_ends_the_agent(board: RemoteBoard, home: BoardHome) -> None:
-    """After Ctrl-C in the middle of a request the end of its input is the agent's goodbye, and it restores."""
+def test_an_interrupt_within_a_message_still_ends_the_program(board: RemoteBoard, home: BoardHome) -> None:
+    """After Ctrl-C in the middle of a request the end of its input is the program's goodbye, and it restores."""
     board.open()
     os.kill(home.pid, signal.SIGSTOP)
     timer = threading.Timer(0.5, lambda: (os.kill(os.getpid(), signal.SIGINT), os.kill(home.pid, signal.SIGCONT)))

@@ -1,4 +1,4 @@
-"""Shapes on a board: launched there, by the native worker, and judged there or, where there is no Python, here."""
+"""Shapes on a board: launched there, by the native worker, and judged here."""
 
 from __future__ import annotations
 

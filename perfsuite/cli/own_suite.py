@@ -1,19 +1,11 @@
-"""What an installed suite says of itself, for a desk that asks: ``python -m perfsuite.cli.devices_installed``.
-
-It runs on the device, prints one line of JSON, and shows by that alone that the installation can be imported. With
-``--state PLATFORM`` it also says what else a doctor looks at.
-"""
+"""What the suite on this machine says of itself, for a doctor of this machine."""
 
 from __future__ import annotations
 
-import json
-import platform
 import shutil
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from perfsuite.device.doctor.gathering import Installed, SuiteState
 from perfsuite.errors import PerfsuiteError
 
 #: Two layers of the smallest architecture, all of them on the device.
@@ -25,8 +17,8 @@ _BACKEND_LIMIT_S = 150.0
 _NOT_ASKED = "not looked at"
 
 
-def own_account() -> dict[str, Any]:
-    """Return the fields of `perfsuite.device.setup.needs.Installed`."""
+def own_account() -> Installed:
+    """Return the version of the suite here, and which llama.cpp it would measure."""
     from perfsuite import __version__
     from perfsuite.measure.environment import environment_engine
     from perfsuite.measure.plan import SCHEMA
@@ -35,24 +27,16 @@ def own_account() -> dict[str, Any]:
         engine, problem = environment_engine().build_id, None
     except PerfsuiteError as error:
         engine, problem = None, str(error)
-    return {
-        "suite_version": __version__,
-        "plan_schema": SCHEMA,
-        "python_version": platform.python_version(),
-        "machine": platform.machine(),
-        "engine_build_id": engine,
-        "engine_problem": problem,
-    }
+    return Installed(suite_version=__version__, plan_schema=SCHEMA, engine_build_id=engine, engine_problem=problem)
 
 
-def own_state(opencl_platform: str | None) -> dict[str, Any]:
-    """Return the fields of `perfsuite.device.doctor.gathering.SuiteState`.
+def own_state(opencl_platform: str | None) -> SuiteState:
+    """Return what a doctor of this machine looks at.
 
     While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
     """
     from perfsuite.cli.kept_folders import user_cache
     from perfsuite.device.lock import lock_holder
-    from perfsuite.device.setup.installations import installed_digest
     from perfsuite.measure.ebpf_helper import ebpf_obstacle
     from perfsuite.measure.environment import environment_lock_folder
 
@@ -61,19 +45,18 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
     lock = lock_holder(Path(lock_folder) if lock_folder else None)
     is_busy = lock is not None
     device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)
-    return {
-        "installed": own_account(),
-        "digest": installed_digest(),
-        "lock": None if lock is None else lock.to_plain(),
-        "restore_file": _restore_file(cache_dir),
-        "cache_dir": str(cache_dir),
-        "cache_free_bytes": _free_bytes(cache_dir),
-        "opencl_device": device,
-        "opencl_problem": opencl_problem,
-        "ebpf_problem": None if is_busy else ebpf_obstacle(cache_dir),
-        "backend_problem": _NOT_ASKED if is_busy or opencl_platform is None else _backend(opencl_platform, cache_dir),
-        "is_busy": is_busy,
-    }
+    return SuiteState(
+        installed=own_account(),
+        lock=lock,
+        restore_file=_restore_file(cache_dir),
+        cache_dir=str(cache_dir),
+        cache_free_bytes=_free_bytes(cache_dir),
+        opencl_device=device,
+        opencl_problem=opencl_problem,
+        ebpf_problem=None if is_busy else ebpf_obstacle(cache_dir),
+        backend_problem=_NOT_ASKED if is_busy or opencl_platform is None else _backend(opencl_platform, cache_dir),
+        is_busy=is_busy,
+    )
 
 
 def _restore_file(cache_dir: Path) -> str | None:
@@ -132,14 +115,3 @@ def _backend(platform: str, cache_dir: Path) -> str | None:
     except PerfsuiteError as error:
         return str(error)
     return None
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print the answer as the last line."""
-    is_state = list(arguments[:1]) == ["--state"]
-    print(json.dumps(own_state(arguments[1] or None) if is_state else own_account()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""However the agent ends, its worker is dead, and the board is as it was."""
+"""However the program ends, its worker is dead, and the board is as it was."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Desk:
     def __init__(self, home: BoardHome, hello: Mapping[str, object]) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            [str(home.agent), "serve"], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            [str(home.wrapper), "serve"], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
         )
         self.say({"kind": "hello", "id": 1, "arguments": dict(hello)})
 
@@ -36,7 +36,7 @@ class Desk:
         self.process.stdin.flush()
 
     def heard(self) -> tuple[list[dict[str, object]], str]:
-        """Wait until the agent has ended; return all its messages, and its errors."""
+        """Wait until the program has ended; return all its messages, and its errors."""
         output, errors = self.process.communicate(timeout=30)
         _, _, content = output.partition(PREAMBLE)
         return list(Frames().messages(content)), errors.decode()
@@ -46,9 +46,7 @@ class Desk:
 def busy(home: BoardHome) -> Desk:
     home.install(f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait')
     desk = Desk(home, home.hello().to_plain())
-    asked = {"plan": dump_plan(ANY), "extra_environment": {}}
-    if home.program is not None:
-        asked |= {"environment": {}, "options": [], "limit_s": FOREVER_S, "looks": None}
+    asked = {"plan": dump_plan(ANY), "environment": {}, "options": [], "limit_s": FOREVER_S, "looks": None}
     desk.say({"kind": "run", "id": 2, "arguments": asked})
     assert home.worker_pid
     return desk
@@ -114,7 +112,7 @@ def test_another_suite_is_refused_whatever_it_says(home: BoardHome, is_another_v
 
 
 def test_a_desk_that_reads_no_more_ends_all(home: BoardHome) -> None:
-    """With an answer in the pipe that nobody takes the agent still ends, and writes nothing behind its half."""
+    """With an answer in the pipe that nobody takes the program still ends, and writes nothing behind its half."""
     desk = Desk(home, {**home.hello().to_plain(), "silence_limit_s": 1.0})
     desk.say({"kind": "x" * 300_000, "id": 2, "arguments": {}})
     assert wait_until(lambda: is_gone(home.pid))
