@@ -11,10 +11,10 @@ from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import log_axis
+from perfsuite.report.charts.axes import log_axis
+from perfsuite.report.charts.svg import Canvas, Look, legend, rule, words
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import case_name, phase_of, short_names
-from perfsuite.report.page.charts.svg import Canvas, Look, legend, rule, words
 from perfsuite.report.roofline_roofs import arithmetic_roofs, cache_levels
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import (
