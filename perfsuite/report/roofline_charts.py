@@ -68,7 +68,7 @@ def _place(point: Point) -> tuple[float, float]:
 
 
 def _series(rows: Sequence[Row], label: str | None = None) -> Iterator[_Series]:
-    """Yield rows by label and kind; of settings that are numbers the ends are told, of others each has its label."""
+    """Yield rows by label and kind; settings that are numbers are written at the ends."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         found.setdefault((_label(row) if label is None else label, KIND_WORDS[row.kind]), []).append(row)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from markupsafe import Markup
 
 from perfsuite.records.chart import Chart, HeatMap, StackedBars
 from perfsuite.report.charts.panels import Area, Drawing, heat_map, stacked_bars
-from perfsuite.report.charts.svg import shapes
+from perfsuite.report.charts.svg import cut_middle, shapes
 from perfsuite.report.charts.xy import CHARACTER, xy_chart
 from perfsuite.report.visible import without_controls
 
@@ -24,10 +24,12 @@ _ROWS, _LEAST_ROW, _MOST_ROW = 760, 150, 400
 _TITLE_LINE, LINE, _TITLE_SIZE = 20, 16, 1.4
 #: A sign of the legend, that with the space behind it, and what is between two entries.
 _SIGN, _BEFORE_TEXT, _BETWEEN = 28, 34, 22
+#: Characters of a name in the legend.
+_MOST_CHARACTERS = int((WIDTH - 2 * EDGE - _BEFORE_TEXT) / CHARACTER)
 
 #: Colours as on the page, on white.
 _STYLE = """
-svg{overflow:visible;background:#fff;font-family:sans-serif}text{font-size:10.5px;fill:#565d66}
+svg{overflow:visible;font-family:sans-serif}text{font-size:10.5px;fill:#565d66}
 .title{font-size:15px;font-weight:600;fill:#1b1e22}.strong{fill:#1b1e22}.middle{text-anchor:middle}.end{text-anchor:end}
 .k0{color:#1f83c4}.k1{color:#d55e00}.k2{color:#009e73}.k3{color:#b45f97}.k4{color:#b07c00}.k5{color:#7f7f7f}
 .ink,.reference{color:#1b1e22}.grid,.faint{color:#dcdfe3}.faint{color:#8a9199}.base{color:#565d66}
@@ -49,21 +51,26 @@ def picture_svg(chart: Chart) -> str:
     column, n_rows = (WIDTH - 2.0 * EDGE) / n_columns, -(-len(chart.panels) // n_columns)
     height = max(_LEAST_ROW, min(_MOST_ROW, _ROWS // max(1, n_rows)))
     areas, signs = _drawing(chart, column - _LEFT - _RIGHT, height)
-    parts = [*written(chart.title, EDGE, EDGE, WIDTH - 2.0 * EDGE, "title")]
-    top = EDGE + float(len(parts) * _TITLE_LINE)
+    head = [*written(chart.title, EDGE, EDGE, WIDTH - 2.0 * EDGE, "title")]
+    top = EDGE + float(len(head) * _TITLE_LINE)
     note = [*written(chart.note, EDGE, top, WIDTH - 2.0 * EDGE)]
-    top += (len(note) + 0.5) * LINE
+    panels, top = _panels(areas, column, n_columns, top + (len(note) + 0.5) * LINE)
+    legend, bottom = _legend(signs, top + LINE / 2.0)
+    return document([*head, *note, *panels, *legend], WIDTH, bottom + EDGE)
+
+
+def _panels(areas: Sequence[Area], column: float, n_columns: int, top: float) -> tuple[list[Markup], float]:
+    """Set panels row by row, all titles with as many lines as the longest; return where they end, too."""
     titles = [[*written(area.title, _LEFT, 0.0, column - _LEFT, "strong")] for area in areas]
-    title_height = LINE * max(map(len, titles), default=0) + 4.0
-    row_height = title_height + _ABOVE + height + _BELOW
+    above = LINE * max(map(len, titles), default=0) + 4.0 + _ABOVE
+    parts = []
     for place, (area, title) in enumerate(zip(areas, titles, strict=True)):
-        row, at = divmod(place, n_columns)
-        drawn = Markup("").join([*title, *_framed(area, column - _LEFT - _RIGHT, title_height + _ABOVE)])
-        parts.append(
-            Markup('<svg x="{:g}" y="{:g}">{}</svg>').format(EDGE + at * column, top + row * row_height, drawn)
-        )
-    legend, bottom = _legend(signs, top + n_rows * row_height + LINE / 2.0)
-    return document([*parts, *note, *legend], WIDTH, bottom + EDGE)
+        drawn = Markup("").join([*title, *_framed(area, column - _LEFT - _RIGHT, above)])
+        left = EDGE + place % n_columns * column
+        parts.append(Markup('<svg x="{:g}" y="{:g}">{}</svg>').format(left, top, drawn))
+        if place % n_columns == n_columns - 1 or area is areas[-1]:
+            top += above + area.canvas.height + _BELOW
+    return parts, top
 
 
 def _drawing(chart: Chart, width: float, height: int) -> Drawing:
@@ -91,7 +98,8 @@ def _legend(signs: Mapping[str, Markup], top: float) -> tuple[list[Markup], floa
     parts: list[Markup] = []
     x = float(EDGE)
     entry = '<svg x="{:g}" y="{:g}" width="{}" height="14">{}<text x="{}" y="11">{}</text></svg>'
-    for text, sign in signs.items():
+    for name, sign in signs.items():
+        text = cut_middle(name, _MOST_CHARACTERS)
         wide = _BEFORE_TEXT + len(text) * CHARACTER
         if x > EDGE and x + wide > WIDTH - EDGE:
             x, top = float(EDGE), top + LINE + 2.0
@@ -113,6 +121,6 @@ def written(text: str, x: float, top: float, width: float, look: str = "") -> It
 def document(parts: Iterable[Markup], width: float, height: float) -> str:
     """Return parts of a picture as a file; what XML cannot hold is written out."""
     head = '<svg xmlns="http://www.w3.org/2000/svg" width="{0:g}" height="{1:g}" viewBox="0 0 {0:g} {1:g}">'
-    inside = Markup("\n").join([shapes(), *parts])
+    inside = Markup("\n").join([shapes(), Markup('<rect style="fill:#fff" width="100%" height="100%"/>'), *parts])
     text = f"{head.format(width, height)}\n<style>{_STYLE}</style>\n{inside}\n</svg>\n"
     return without_controls(text)

@@ -1,4 +1,4 @@
-"""Lines and points between axes; each label has one look in all panels, and is never told by its colour alone."""
+"""Lines and points between axes; each label has one look in all panels, and dashes or a shape beside its colour."""
 
 from __future__ import annotations
 

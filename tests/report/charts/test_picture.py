@@ -129,7 +129,7 @@ def test_every_picture_has_its_words_inside(name: str) -> None:
 
 
 def test_labels_have_a_look_and_kinds_a_filling() -> None:
-    """One label is one colour and shape in all panels and in the legend, none is told by its colour alone."""
+    """One label is one colour and shape in all panels and in the legend; shapes tell labels apart without it."""
     groups = tuple(
         PointGroup(label=f"g{n}", kind=kind, x=(1.0 + n,), y=(5.0,)) for n in range(9) for kind in ("a", "b")
     )
