@@ -35,11 +35,6 @@ NEED_EXTRAS = {
     "perfsuite.measure.opencl_ceilings": "opencl",
     "perfsuite.measure.opencl_duplication": "opencl",
     "perfsuite.measure.shapes.tiled_bench": "opencl",
-    "perfsuite.report.graph.picture": "plots",
-    "perfsuite.report.plots.labels": "plots",
-    "perfsuite.report.plots.picture": "plots",
-    "perfsuite.report.plots.roofline": "plots",
-    "perfsuite.report.plots.style": "plots",
 }
 
 RUN = "docs/examples/runs/slower"
@@ -63,10 +58,6 @@ BASE_COMMANDS = (
 EXTRA_COMMANDS = {
     "history runs": "history",
     "history sql SELECT": "history",
-    "plot life-fig3 -o FOLDER/figure.svg": "plots",
-    "trace view graph no-recording --output FOLDER/graph.svg": "plots",
-    "trace view graph no-recording --output FOLDER/graph.dot": "plots",
-    "trace view statistics no-recording --output FOLDER/statistics.svg": "plots",
     f"export pytest-benchmark {RUN}": "benchmark",
     "history runs --history s3://bucket/prefix": "s3",
 }

@@ -14,7 +14,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
 cache=${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}/perfsuite
 venv=$root/.venv
-extras=benchmark,history,opencl,plots,s3,shapes
+extras=benchmark,history,opencl,s3,shapes
 state=$venv/.perfsuite # made: root and interpreter; busy: an installation is under way; stamp: what is installed
 temporary= # the directory that a wheel is being made in
 job=       # the process group that is running

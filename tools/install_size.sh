@@ -2,7 +2,7 @@
 # Installs the suite into a fresh environment for the base and for each extra that is named; prints packages and MB.
 #
 #   tools/install_size.sh                       the base alone
-#   tools/install_size.sh '' opencl plots all   the base, and the base with each of these extras
+#   tools/install_size.sh '' opencl all   the base, and the base with each of these extras
 #
 # llama-cpp-python is taken from where 'make env' keeps it.
 set -euo pipefail

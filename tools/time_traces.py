@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from perfsuite.experiments.engine_graph import traced_cost
 from perfsuite.records.trace_file import read_trace, write_trace
-from perfsuite.report.graph.picture import write_graph_picture
+from perfsuite.report.graph.picture import graph_svg
 from perfsuite.report.graph.view import graph_view
 from perfsuite.report.statistics.json import plain_statistics
 from perfsuite.report.timeline.perfetto import write_perfetto
@@ -43,7 +43,7 @@ def main() -> None:
         told("written", lambda: write_trace(path, made))
         n_bytes = path.stat().st_size
         trace = told("read", lambda: read_trace(path))
-        told("graph, as SVG", lambda: write_graph_picture([graph_view(trace)], Path(folder) / "graph.svg"))
+        told("graph, as SVG", lambda: graph_svg([graph_view(trace)]))
         told("timeline, Perfetto", lambda: write_perfetto(trace, Path(folder) / "timeline.pftrace"))
         told("timeline, summary", lambda: timeline_summary(trace))
         told("statistics", lambda: plain_statistics(trace_statistics(trace, traced_cost)))

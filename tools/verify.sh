@@ -113,7 +113,7 @@ title 'Tracing: agreement of recorders, what they cost, a million events, expert
 run traced --baseline=off --perf-trace -k test_trace | closing
 
 title 'Shapes: the steps of a tile, hunts with a planted fault and without, and a policy'
-.venv/bin/perfsuite sweep bmm --device host --n 1:512 --m 1 --k 128 --tile 64 --output "$work/bmm.json" --plot "$work/bmm.png"
+.venv/bin/perfsuite sweep bmm --device host --n 1:512 --m 1 --k 128 --tile 64 --output "$work/bmm.json" --plot "$work/bmm.svg"
 .venv/bin/perfsuite sweep bmm --n 1:4096 --m 1 --k 128 --tile 64 --expected-only
 .venv/bin/python tools/shape_hunts.py
 .venv/bin/perfsuite policy gemv --type f16 --k 512 -o "$work/policy.json" && .venv/bin/perfsuite policy check "$work/policy.json"
@@ -136,4 +136,4 @@ title 'False alarms and power of verdicts in pairs'
   --inject-operator ffn_up=0.2 --load
 
 title 'Install size'
-tools/install_size.sh '' opencl plots history shapes benchmark s3
+tools/install_size.sh '' opencl history shapes benchmark s3

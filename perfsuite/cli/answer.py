@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Chart
+from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.report.charts.picture import picture_svg
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
@@ -170,18 +172,15 @@ def show(*parts: Part) -> None:
 
 
 def check_picture(path: Path | None) -> None:
-    """Refuse a picture of no known format, before anything is measured for it."""
-    if path is not None:
-        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
-
-        format_of(path)
+    """Refuse a picture of another format than SVG, before anything is measured for it."""
+    if path is not None and path.suffix.lower() != ".svg":
+        others = "a browser, Inkscape or rsvg-convert makes others of it"
+        raise PerfsuiteError(f"{path}: suffix is {path.suffix!r}, only .svg is written; {others}")
 
 
 def draw(chart: Chart, path: Path) -> None:
-    """Write a picture in the format of its suffix."""
-    from perfsuite.report.plots.picture import write_picture
-
-    write_picture(chart, path)
+    """Write a picture."""
+    write_whole_bytes(path, picture_svg(chart).encode(), PerfsuiteError)
 
 
 def tell_picture(options: argparse.Namespace, path: Path, title: str) -> None:

@@ -66,7 +66,7 @@ def _add_listings(actions: Commands) -> None:
     )
     trend.add_argument("case_id", metavar="CASE", help="case id")
     trend.add_argument("--last", type=int, metavar="N", help="only the newest N runs of each device and board")
-    trend.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
+    trend.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
     trend.set_defaults(run=partial(_run, "history_listings", "tell_trend"))
     for action in (runs, cases, trend):
         _add_choice(action)

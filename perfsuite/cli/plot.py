@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from perfsuite.cli.answer import Answer, Records, draw, give
+from perfsuite.cli.answer import Answer, Records, check_picture, draw, give
 from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.paper import figures
 from perfsuite.expectation.roofline.published import published_devices
 from perfsuite.records.chart import Chart
-from perfsuite.report.plots.formats import FORMATS, format_of
 from perfsuite.report.roofline_charts import devices_chart
 
 
@@ -58,8 +57,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="names of pictures; see --list")
     parser.add_argument("--list", action="store_true", help="list the pictures")
-    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file to write (default PICTURE.png)")
-    parser.add_argument("--format", choices=FORMATS, help="format (default: by the output's suffix, else png)")
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file to write (default PICTURE.svg)")
     add_json(parser)
     parser.set_defaults(run=_plot)
 
@@ -78,20 +76,11 @@ def _plot(options: argparse.Namespace) -> int:
         raise PerfsuiteError(f"PICTURE: none named, expected one of {', '.join(PICTURES)}")
     if options.output is not None and len(pictures) > 1:
         raise PerfsuiteError(f"--output={options.output}: one file for {len(pictures)} pictures; name one picture")
+    check_picture(options.output)
     drawn = []
-    for name, path in {name: _path(name, options.output, options.format) for name in pictures}.items():
-        chart = PICTURES[name].chart()
+    for name in dict.fromkeys(pictures):
+        chart, path = PICTURES[name].chart(), options.output or Path(f"{name}.svg")
         draw(chart, path)
         drawn.append({"picture": name, "file": str(path), "title": chart.title})
     give(Answer(parts=lambda: [f"{each['file']}: {each['title']}" for each in drawn], plain=lambda: drawn), options)
     return 0
-
-
-def _path(name: str, output: Path | None, file_format: str | None) -> Path:
-    """Return where a picture goes, of which suffix and format must agree."""
-    if output is None:
-        output = Path(f"{name}.{file_format or FORMATS[0]}")
-    named = format_of(output)
-    if file_format not in (None, named):
-        raise PerfsuiteError(f"--format={file_format}: the output {output} is .{named}; leave one of them out")
-    return output

@@ -63,7 +63,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--random", type=int, default=0, metavar="N", help=text)
     answer = add_answer(parser)
     answer.add_argument("--output", type=Path, metavar="FILE", help="write the subset as JSON lines")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
     parser.set_defaults(run=_prompts)
 
 

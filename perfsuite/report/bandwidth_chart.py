@@ -8,12 +8,12 @@ from typing import NamedTuple
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Rate, Resource
 from perfsuite.expectation.roofline.survey import Survey
-from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Scale
+from perfsuite.records.chart import Axis, Line, Scale, XYChart, XYPanel
 from perfsuite.units import format_bytes, format_bytes_per_s, format_count, to_giga_per_s, to_mebibytes
 
 _MOST_COLUMNS = 2
-_X_AXIS = Axis(label="working set, all arrays together", unit="MiB", scale=Scale.LOG2)
-_Y_AXIS = Axis(label="bandwidth", unit="GB/s", scale=Scale.LOG2)
+_X_AXIS = Axis(label="working set, all arrays together (MiB)", scale=Scale.LOG2)
+_Y_AXIS = Axis(label="bandwidth (GB/s)", scale=Scale.LOG2)
 
 
 class _Rung(NamedTuple):
@@ -29,7 +29,7 @@ class _Rung(NamedTuple):
         return self.processor, self.n_threads
 
 
-def bandwidth_chart(survey: Survey) -> LineChart:
+def bandwidth_chart(survey: Survey) -> XYChart:
     """Return the best bandwidth over the working set, with a band down to the median of the rounds.
 
     One panel for each processor and number of threads. Raises PerfsuiteError where no bandwidth was measured.
@@ -38,7 +38,7 @@ def bandwidth_chart(survey: Survey) -> LineChart:
     if not rungs:
         raise PerfsuiteError("roofline: no bandwidth was measured, so there is nothing to draw; measure the ceilings")
     subjects = sorted({rung.subject for rung in rungs}, key=lambda each: (each[0] != CPU, each[0], each[1] or 0))
-    return LineChart(
+    return XYChart(
         title=_finding(rungs),
         note="lines are the fastest round, bands reach down to the median one; every array read or written counts",
         n_columns=min(_MOST_COLUMNS, len(subjects)),
@@ -52,11 +52,9 @@ def _rungs(survey: Survey) -> Iterator[_Rung]:
             yield _Rung(each.processor, each.n_threads, each.kind, each.working_set_bytes, each.rate)
 
 
-def _panel(subject: tuple[str, int | None], rungs: list[_Rung]) -> LinePanel:
+def _panel(subject: tuple[str, int | None], rungs: list[_Rung]) -> XYPanel:
     lines = (_line(kind, [rung for rung in rungs if rung.kind == kind]) for kind in BANDWIDTH_KINDS)
-    return LinePanel(
-        title=_name(*subject), x_axis=_X_AXIS, y_axis=_Y_AXIS, lines=tuple(line for line in lines if line.x)
-    )
+    return XYPanel(title=_name(*subject), x_axis=_X_AXIS, y_axis=_Y_AXIS, lines=tuple(line for line in lines if line.x))
 
 
 def _line(kind: str, rungs: list[_Rung]) -> Line:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.records.chart import Axis, Line, LineRole, XYChart, XYPanel
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.memory_timeline import MemorySample
 from perfsuite.units import NS_PER_S, format_bytes
 
 _MIB = 1024 * 1024
-_X_AXIS = Axis(label="time", unit="s", least=0.0)
-_Y_AXIS = Axis(label="resident memory", unit="MiB", least=0.0)
+_X_AXIS = Axis(label="time (s)", least=0.0)
+_Y_AXIS = Axis(label="resident memory (MiB)", least=0.0)
 
 PHASE_LABELS = {
     "start": "before the model is opened",
@@ -24,7 +24,7 @@ PHASE_LABELS = {
 PREDICTED_LABEL = "base and predicted peak"
 
 
-def memory_chart(records: Sequence[MemoryRecord]) -> LineChart:
+def memory_chart(records: Sequence[MemoryRecord]) -> XYChart:
     """Return a panel for each record: what is resident over time, a line for each phase, and what was predicted.
 
     Raises PerfsuiteError where there is no record.
@@ -33,7 +33,7 @@ def memory_chart(records: Sequence[MemoryRecord]) -> LineChart:
         raise PerfsuiteError("memory chart: records is empty, expected at least one; measure memory first")
     furthest = max(records, key=lambda record: abs(record.peak.unexplained_ratio or 0.0))
     ratio = furthest.peak.unexplained_ratio or 0.0
-    return LineChart(
+    return XYChart(
         title=(
             f"Peaks of resident memory: {format_bytes(furthest.peak.measured_bytes)} of {furthest.weights} in "
             f"{furthest.scenario}, the furthest from its prediction, is {ratio:+.1%} away"
@@ -44,13 +44,16 @@ def memory_chart(records: Sequence[MemoryRecord]) -> LineChart:
     )
 
 
-def _panel(record: MemoryRecord) -> LinePanel:
+def _panel(record: MemoryRecord) -> XYPanel:
     first_ns, last_ns = record.timeline.samples[0].at_ns, record.timeline.samples[-1].at_ns
     predicted = record.peak.predicted_bytes / _MIB
     reference = Line(
-        label=PREDICTED_LABEL, x=(0.0, (last_ns - first_ns) / NS_PER_S), y=(predicted, predicted), is_reference=True
+        label=PREDICTED_LABEL,
+        x=(0.0, (last_ns - first_ns) / NS_PER_S),
+        y=(predicted, predicted),
+        role=LineRole.REFERENCE,
     )
-    return LinePanel(
+    return XYPanel(
         title=f"{record.weights}, {record.scenario}",
         x_axis=_X_AXIS,
         y_axis=_Y_AXIS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,14 +12,13 @@ from perfsuite.expectation.roofline.point import Point
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.expectation.roofline.sweeps import BASE
-from perfsuite.records.chart import Axis, PointGroup, RoofLine, RooflineChart, RooflinePanel, RoofRole, Scale
+from perfsuite.records.chart import Line, LineRole, PointGroup, XYChart, XYPanel
 from perfsuite.report.roofline_findings import KIND_WORDS, conditions, operators_finding, sweep_finding, whole_run_ns
 from perfsuite.report.roofline_roofs import (
     Frame,
     arithmetic_roofs,
     frame_of,
     potential_region,
-    ridge,
     ridge_words,
     roof_above,
     roof_line,
@@ -31,65 +29,62 @@ from perfsuite.units import format_bytes_per_s, format_count, format_flops_per_s
 #: The kinds of row that are not operators.
 PHASES = (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN)
 
-#: The sweeps whose settings are a scale of colours, and what it tells.
-SHADES: Mapping[str, str] = MappingProxyType({"depth": "layers", "length": "tokens of the prompt"})
+#: The sweeps whose settings are numbers, and of what: the least and the largest are written at their points.
+_COUNTED: Mapping[str, str] = MappingProxyType({"depth": "layers", "length": "tokens"})
 
 #: The sweep whose prefills are joined over prompts, one line for each architecture.
 _ROUTED = "moe"
 
 
-def sweep_groups(run: RooflineRun, sweep: str, rows: Sequence[Row]) -> Iterator[PointGroup]:
-    """Yield the points of a sweep: by kind where settings are colours, else by setting and kind."""
-    if sweep in SHADES:
-        for kind in dict.fromkeys(row.kind for row in rows):
-            yield point_group(KIND_WORDS[kind], KIND_WORDS[kind], _of_kind(rows, kind), run, is_shaded=True)
-        return
-    for label in dict.fromkeys(map(_label, rows)):
-        yield from groups_by_kind(run, label, [row for row in rows if _label(row) == label])
+class _Series(NamedTuple):
+    """Rows of one label and kind, in order of their values."""
+
+    label: str
+    kind: str
+    rows: tuple[Row, ...]
+    texts: tuple[str, ...] = ()
+
+    def group(self, run: RooflineRun) -> PointGroup:
+        """Return the points."""
+        x, y = zip(*(_place(run.point(row)) for row in self.rows), strict=True)
+        return PointGroup(label=self.label, kind=self.kind, x=x, y=y, texts=self.texts)
+
+    def lines(self, run: RooflineRun) -> Iterator[Line]:
+        """Yield what joins points over a number or over prompts, and intensities that routing leaves open."""
+        points = [run.point(row) for row in self.rows]
+        first = self.rows[0]
+        if first.sweep in _COUNTED or (first.sweep, first.kind) == (_ROUTED, RowKind.PREFILL):
+            x, y = zip(*map(_place, points), strict=True)
+            yield Line(label="", x=x, y=y, role=LineRole.FAINT)
+        for point in points:
+            if point.least_intensity < point.most_intensity:
+                y = (to_giga_per_s(point.flops_per_s),) * 2
+                yield Line(label="", x=(point.least_intensity, point.most_intensity), y=y, role=LineRole.FAINT)
 
 
-def groups_by_kind(run: RooflineRun, label: str, rows: Sequence[Row]) -> Iterator[PointGroup]:
-    """Yield the points of one label, a group for each kind."""
-    for kind in dict.fromkeys(row.kind for row in rows):
-        yield point_group(label, KIND_WORDS[kind], _of_kind(rows, kind), run)
+def _place(point: Point) -> tuple[float, float]:
+    """Return where a point lies: FLOP/byte and GFLOP/s."""
+    return point.operational_intensity, to_giga_per_s(point.flops_per_s)
 
 
-def point_group(
-    label: str,
-    kind: str,
-    rows: Sequence[Row],
-    run: RooflineRun,
-    *,
-    texts: tuple[str, ...] = (),
-    is_shaded: bool = False,
-) -> PointGroup:
-    """Return the points of rows, with the ranges of their intensities where routing leaves them open."""
-    points = [run.point(row) for row in rows]
-    is_open = any(point.least_intensity < point.most_intensity for point in points)
-    return PointGroup(
-        label=label,
-        kind=kind,
-        x=tuple(point.operational_intensity for point in points),
-        y=tuple(to_giga_per_s(point.flops_per_s) for point in points),
-        least_x=tuple(point.least_intensity for point in points) if is_open else None,
-        most_x=tuple(point.most_intensity for point in points) if is_open else None,
-        shades=tuple(row.value or 0.0 for row in rows) if is_shaded else None,
-        texts=texts,
-        is_joined=is_shaded or all(row.sweep == _ROUTED and row.kind is RowKind.PREFILL for row in rows),
-    )
-
-
-def place_of(point: Point) -> tuple[float, float]:
-    """Return where a point lies: FLOP/byte and FLOP/s."""
-    return point.operational_intensity, point.flops_per_s
-
-
-def _of_kind(rows: Sequence[Row], kind: RowKind) -> list[Row]:
-    return sorted((row for row in rows if row.kind is kind), key=lambda row: row.value or 0.0)
+def _series(rows: Sequence[Row], label: str | None = None) -> Iterator[_Series]:
+    """Yield rows by label and kind; settings that are numbers are written at the ends."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((_label(row) if label is None else label, KIND_WORDS[row.kind]), []).append(row)
+    for (name, kind), members in found.items():
+        ordered = tuple(sorted(members, key=lambda row: row.value or 0.0))
+        counted = _COUNTED.get(ordered[0].sweep)
+        if counted is None or label is not None:
+            yield _Series(name, kind, ordered)
+        else:
+            ends = {ordered[0], ordered[-1]}
+            yield _Series(kind, "", ordered, tuple(f"{e.value or 0:g} {counted}" if e in ends else "" for e in ordered))
 
 
 def _label(row: Row) -> str:
     words = {
+        **dict.fromkeys(_COUNTED, ""),
         _ROUTED: row.subject.architecture,
         "kv": f"KV cache of {row.setting}",
         "flash": f"flash attention {row.setting}",
@@ -111,37 +106,26 @@ class _Device(NamedTuple):
         return f"{self.name}, {ridge_words(self.roof)}"
 
 
-def devices_chart(runs: Sequence[RooflineRun], published: Sequence[tuple[str, Roof]]) -> RooflineChart:
+def devices_chart(runs: Sequence[RooflineRun], published: Sequence[tuple[str, Roof]]) -> XYChart:
     """Return the classical roofs of measured devices with their points, beside published ones, given by name."""
     devices = [*map(_measured, runs), *(_Device(name, roof) for name, roof in published)]
     if not devices:
         raise PerfsuiteError("roofline: there is no device, expected at least one run or published roof")
-    points = [place_of(each.run.point(row)) for each in devices if each.run for row in each.rows]
+    points = [each.run.point(row) for each in devices if each.run for row in each.rows]
     faster = [each for each in map(_faster, devices) if each]
     frame = frame_of(points, [*(each.roof for each in devices), *(roof for _, roof in faster)])
-    panel = RooflinePanel(
-        title="",
-        roofs=(
-            *(
-                roof_line(each.label, each.roof, frame, role=RoofRole.MAIN, is_measured=each.run is not None)
-                for each in devices
-            ),
-            *(roof_line(label, roof, frame, role=RoofRole.SIDE) for label, roof in faster),
-        ),
-        ridges=tuple(ridge(each.roof, is_named=False) for each in devices),
-        groups=tuple(
-            group for each in devices if each.run for group in groups_by_kind(each.run, each.label, each.rows)
-        ),
+    lines = (
+        *(roof_line(each.label, each.roof, frame) for each in devices),
+        *(roof_line(label, roof, frame, LineRole.FAINT) for label, roof in faster),
     )
-    return RooflineChart(
-        title=_ridges_finding(devices),
-        note="; ".join([*map(conditions, runs), *(["thin broken roofs as published"] if published else [])]),
-        n_columns=1,
-        x_axis=frame.x_axis,
-        y_axis=frame.y_axis,
-        shade_axis=None,
-        panels=(panel,),
-    )
+    groups = tuple(series.group(each.run) for each in devices if each.run for series in _series(each.rows, each.label))
+    note = "; ".join([*map(conditions, runs), *(["roofs without points as published"] if published else [])])
+    return _framed(frame, title=_ridges_finding(devices), note=note, lines=lines, groups=groups)
+
+
+def _framed(frame: Frame, *, title: str, note: str, lines: tuple[Line, ...], groups: tuple[PointGroup, ...]) -> XYChart:
+    panel = XYPanel(x_axis=frame.x_axis, y_axis=frame.y_axis, lines=lines, groups=groups)
+    return XYChart(title=title, note=note, panels=(panel,))
 
 
 def _measured(run: RooflineRun) -> _Device:
@@ -178,23 +162,21 @@ def _shown(run: RooflineRun) -> tuple[Row, ...]:
 _N_NAMED = 10
 
 
-def sweep_chart(run: RooflineRun, sweep: str, kinds: Sequence[RowKind] = PHASES) -> RooflineChart:
-    """Return the points of a sweep under the roofs of the run's number of threads.
+def sweep_chart(run: RooflineRun, sweep: str) -> XYChart:
+    """Return the phases of a sweep under the roofs of the run's number of threads.
 
-    Depth and length are colours and each kind has its mark; of other sweeps each setting has its mark and each kind its
-    filling. Routed experts are joined over prompts, with the ranges of their intensities. Raises PerfsuiteError where
-    the run has no such rows.
+    Of depth and length each kind is a line with its ends named; of other sweeps each setting has its mark and each kind
+    its filling. Routed experts are joined over prompts, with the ranges of their intensities. Raises PerfsuiteError
+    where the run has no such rows.
     """
-    rows = [row for row in run.rows if row.sweep == sweep and row.kind in kinds]
+    rows = [row for row in run.rows if row.sweep == sweep and row.kind in PHASES]
     if not rows:
         seen = ", ".join(dict.fromkeys(row.sweep for row in run.rows)) or "none"
         raise PerfsuiteError(f"roofline: sweep is {sweep!r}, this run has {seen}")
-    chart = _chart(run, rows, tuple(sweep_groups(run, sweep, rows)), title=sweep_finding(sweep, run, rows))
-    shade = SHADES.get(sweep)
-    return chart if shade is None else replace(chart, shade_axis=Axis(label=shade, scale=Scale.LOG10))
+    return _chart(run, rows, list(_series(rows)), title=sweep_finding(sweep, run, rows))
 
 
-def operators_chart(run: RooflineRun) -> RooflineChart:
+def operators_chart(run: RooflineRun) -> XYChart:
     """Return the operators of the first workload that has them; the ten that take the most time are named.
 
     Raises PerfsuiteError where the run has no operators.
@@ -204,53 +186,49 @@ def operators_chart(run: RooflineRun) -> RooflineChart:
         raise PerfsuiteError("roofline: the run has no operators; record them, or draw a sweep")
     rows = [row for row in found if (row.sweep, row.subject) == (found[0].sweep, found[0].subject)]
     named = sorted(rows, key=whole_run_ns, reverse=True)[:_N_NAMED]
-    groups = []
+    series = []
     for phase in dict.fromkeys(row.role.partition("/")[0] for row in rows):
-        of_phase = [row for row in rows if row.role.partition("/")[0] == phase]
+        of_phase = tuple(row for row in rows if row.role.partition("/")[0] == phase)
         texts = tuple(row.role.partition("/")[2] if row in named else "" for row in of_phase)
-        groups.append(point_group(phase, phase, of_phase, run, texts=texts))
+        series.append(_Series(phase, "", of_phase, texts))
     told = f"of {found[0].subject.weights}, {found[0].subject.scenario}: activations count as traffic"
-    return _chart(run, rows, tuple(groups), title=operators_finding(run, rows), told=told)
+    return _chart(run, rows, series, title=operators_finding(run, rows), told=told)
 
 
-def _chart(
-    run: RooflineRun, rows: Sequence[Row], groups: tuple[PointGroup, ...], *, title: str, told: str = ""
-) -> RooflineChart:
-    """Put groups of points under the roofs of the run, over the region that their fastest arithmetic has."""
+def _chart(run: RooflineRun, rows: Sequence[Row], series: Sequence[_Series], *, title: str, told: str = "") -> XYChart:
+    """Put points under the roofs of the run, over the region that their fastest arithmetic has."""
     ceilings = run.survey.of(CPU, run.n_threads)
     points = [run.point(row) for row in rows]
     arithmetic = arithmetic_roofs(ceilings)
-    frame = frame_of(map(place_of, points), [roof for _, roof in arithmetic])
+    frame = frame_of(points, [roof for _, roof in arithmetic])
     name, region_roof = roof_above(arithmetic, points)
-    ridges = dict.fromkeys((ceilings.memory_roof, region_roof))
-    panel = RooflinePanel(
-        title="",
-        roofs=(
-            roof_line("FP32 over memory", ceilings.memory_roof, frame, role=RoofRole.MAIN),
-            *side_roofs(ceilings, frame),
-            *_other_threads(run, rows, frame),
-        ),
-        ridges=tuple(map(ridge, ridges)),
-        region=potential_region(region_roof, frame),
-        groups=groups,
+    lines = (
+        *potential_region(region_roof, frame),
+        roof_line("FP32 over memory", ceilings.memory_roof, frame),
+        *side_roofs(ceilings, frame),
+        *_other_threads(run, rows, frame),
+        *(line for each in series for line in each.lines(run)),
     )
-    return RooflineChart(
-        title=title,
-        note="; ".join(filter(None, (told, conditions(run), _roof_note(ceilings.memory_roof, name)))),
-        n_columns=1,
-        x_axis=frame.x_axis,
-        y_axis=frame.y_axis,
-        shade_axis=None,
-        panels=(panel,),
+    groups = (_ridges(dict.fromkeys((ceilings.memory_roof, region_roof))), *(each.group(run) for each in series))
+    note = "; ".join(filter(None, (told, conditions(run), _roof_note(ceilings.memory_roof, name))))
+    return _framed(frame, title=title, note=note, lines=lines, groups=groups)
+
+
+def _ridges(roofs: Mapping[Roof, None]) -> PointGroup:
+    return PointGroup(
+        label="ridge",
+        x=tuple(roof.ridge_point for roof in roofs),
+        y=tuple(to_giga_per_s(roof.peak_flops_per_s) for roof in roofs),
+        texts=tuple(map(ridge_words, roofs)),
     )
 
 
-def _other_threads(run: RooflineRun, rows: Sequence[Row], frame: Frame) -> Iterator[RoofLine]:
+def _other_threads(run: RooflineRun, rows: Sequence[Row], frame: Frame) -> Iterator[Line]:
     for n_threads in sorted({row.subject.n_threads for row in rows} - {run.n_threads}):
         points = [run.point(row) for row in rows if row.subject.n_threads == n_threads]
         name, roof = roof_above(arithmetic_roofs(run.survey.of(CPU, n_threads)), points)
         peak = format_flops_per_s(roof.peak_flops_per_s)
-        yield roof_line(f"{name}, {format_count(n_threads, 'thread')}, {peak}", roof, frame, role=RoofRole.SIDE)
+        yield roof_line(f"{name}, {format_count(n_threads, 'thread')}, {peak}", roof, frame, LineRole.FAINT)
 
 
 def _roof_note(roof: Roof, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Roofs and the region of inference potential below one of them, as plain series within a frame."""
+"""Roofs and the region of inference potential below one of them, as lines within a frame."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from perfsuite.expectation.roofline.point import Point
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
-from perfsuite.records.chart import Area, Axis, Line, PotentialRegion, Ridge, RoofLine, RoofRole, Scale
+from perfsuite.records.chart import Axis, Line, LineRole, Scale
 from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, to_giga_per_s
 
 #: Rungs of working sets whose rates differ by no more are one level of memory, and levels closer than this one as well.
@@ -16,11 +16,8 @@ _ALIKE_RATIO, _APART_RATIO = 1.25, 1.4
 #: Distances from the ridge at which contours are drawn, in decades, and points along the round part of one.
 _CONTOURS = (0.5, 1.0, 1.5)
 _ARC_POINTS = 24
-#: Where axes end: steps in a decade, and the room beyond the outermost points and above the highest peak.
-_STEPS = (1.0, 2.0, 5.0)
+#: The room beyond the outermost points and roofs.
 _ROOM = 1.5
-#: The room for words above the highest peak, as a part of the height.
-_ROOM_ABOVE = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,42 +32,31 @@ class Frame:
     @property
     def x_axis(self) -> Axis:
         """Operational intensity."""
-        return Axis(
-            label="operational intensity", unit="FLOP/byte", scale=Scale.LOG10, least=self.least_x, most=self.most_x
-        )
+        label = "operational intensity (FLOP/byte)"
+        return Axis(label=label, scale=Scale.LOG10, least=self.least_x, most=self.most_x)
 
     @property
     def y_axis(self) -> Axis:
         """Rate of arithmetic."""
         least, most = to_giga_per_s(self.least_y), to_giga_per_s(self.most_y)
-        return Axis(label="rate", unit="GFLOP/s", scale=Scale.LOG10, least=least, most=most)
+        return Axis(label="rate (GFLOP/s)", scale=Scale.LOG10, least=least, most=most)
 
 
-def frame_of(points: Iterable[tuple[float, float]], roofs: Sequence[Roof]) -> Frame:
-    """End the axes so that all points, as (FLOP/byte, FLOP/s), and all ridges have room."""
-    corners = [(roof.ridge_point, roof.peak_flops_per_s) for roof in roofs]
-    x, y = zip(*points, *corners, strict=True)
-    least_y = _step_below(min(y) / _ROOM)
-    return Frame(
-        least_x=_step_below(min(x) / _ROOM),
-        most_x=_step_above(max(x) * _ROOM),
-        least_y=least_y,
-        most_y=max(y) * (max(y) / least_y) ** _ROOM_ABOVE,
-    )
+def frame_of(points: Sequence[Point], roofs: Sequence[Roof]) -> Frame:
+    """End the axes so that all points and ridges have room."""
+    x = [*(each.operational_intensity for each in points), *(roof.ridge_point for roof in roofs)]
+    y = [*(each.flops_per_s for each in points), *(roof.peak_flops_per_s for roof in roofs)]
+    return Frame(least_x=min(x) / _ROOM, most_x=max(x) * _ROOM, least_y=min(y) / _ROOM, most_y=max(y) * _ROOM)
 
 
-def roof_line(label: str, roof: Roof, frame: Frame, *, role: RoofRole, is_measured: bool = True) -> RoofLine:
+def roof_line(label: str, roof: Roof, frame: Frame, role: LineRole = LineRole.CURVE) -> Line:
     """Return a roof across the whole frame."""
     x = (frame.least_x, min(max(roof.ridge_point, frame.least_x), frame.most_x), frame.most_x)
-    y = tuple(to_giga_per_s(roof.attainable_flops_per_s(each)) for each in x)
-    return RoofLine(label=label, x=x, y=y, role=role, is_measured=is_measured)
+    return Line(label=label, x=x, y=_heights(roof, x), role=role)
 
 
-def ridge(roof: Roof, *, is_named: bool = True) -> Ridge:
-    """Return the corner of a roof, with its intensity as its label where it is to have one."""
-    return Ridge(
-        label=ridge_words(roof) if is_named else "", x=roof.ridge_point, y=to_giga_per_s(roof.peak_flops_per_s)
-    )
+def _heights(roof: Roof, x: Iterable[float]) -> tuple[float, ...]:
+    return tuple(to_giga_per_s(roof.attainable_flops_per_s(each)) for each in x)
 
 
 def ridge_words(roof: Roof) -> str:
@@ -96,23 +82,18 @@ def roof_above(arithmetic: Sequence[tuple[str, Roof]], points: Sequence[Point]) 
     return next((each for each in ascending if each[1].peak_flops_per_s >= peak * (1.0 - 1e-9)), ascending[-1])
 
 
-def side_roofs(ceilings: ProcessorCeilings, frame: Frame) -> Iterator[RoofLine]:
+def side_roofs(ceilings: ProcessorCeilings, frame: Frame) -> Iterator[Line]:
     """Yield the arithmetic other than FP32 over memory, and the slope of each level of cache up to the highest peak."""
     classical, *others = arithmetic_roofs(ceilings)
     for name, roof in others:
-        label = f"{name}, {format_flops_per_s(roof.peak_flops_per_s)}"
-        yield roof_line(label, roof, frame, role=RoofRole.SIDE)
+        yield roof_line(f"{name}, {format_flops_per_s(roof.peak_flops_per_s)}", roof, frame, LineRole.FAINT)
     peak = max(roof.peak_flops_per_s for _, roof in (classical, *others))
     for held_bytes, bytes_per_s in cache_levels(ceilings):
         slope = Roof(peak_flops_per_s=peak, bandwidth_bytes_per_s=bytes_per_s)
         if slope.ridge_point > frame.least_x:
+            label = f"to {format_bytes(held_bytes)}: {format_bytes_per_s(bytes_per_s)}"
             x = (frame.least_x, slope.ridge_point)
-            yield RoofLine(
-                label=f"to {format_bytes(held_bytes)}:\n{format_bytes_per_s(bytes_per_s)}",
-                x=x,
-                y=tuple(to_giga_per_s(slope.attainable_flops_per_s(each)) for each in x),
-                role=RoofRole.SIDE,
-            )
+            yield Line(label=label, x=x, y=_heights(slope, x), role=LineRole.FAINT)
 
 
 def cache_levels(ceilings: ProcessorCeilings) -> tuple[tuple[int, float], ...]:
@@ -142,26 +123,20 @@ def _plateaus(levels: Sequence[tuple[int, float]]) -> list[list[tuple[int, float
     return [run for run in runs if len(run) > 1 or run is runs[0]]
 
 
-def potential_region(roof: Roof, frame: Frame) -> PotentialRegion:
-    """Return what lies below a roof, in its two regimes, with lines of equal inference potential.
+def potential_region(roof: Roof, frame: Frame) -> Iterator[Line]:
+    """Yield what lies below a roof as bands, in its two regimes, and lines of equal inference potential.
 
     On axes of log10 a contour is round about the ridge where memory is the limit, and level where arithmetic is.
     """
-    slope, peak = (frame.least_x, roof.ridge_point), (roof.ridge_point, frame.most_x)
-    return PotentialRegion(
-        memory=_below("limited by memory", roof, slope, frame),
-        compute=_below("limited by arithmetic", roof, peak, frame),
-        contours=tuple(
-            _contour(decades, roof, frame)
-            for decades in _CONTOURS
-            if roof.peak_flops_per_s / 10.0**decades > frame.least_y
-        ),
-    )
-
-
-def _below(label: str, roof: Roof, x: tuple[float, float], frame: Frame) -> Area:
-    high_y = tuple(to_giga_per_s(max(roof.attainable_flops_per_s(each), frame.least_y)) for each in x)
-    return Area(label=label, x=x, low_y=(to_giga_per_s(frame.least_y),) * 2, high_y=high_y)
+    for label, x in (
+        ("limited by memory", (frame.least_x, roof.ridge_point)),
+        ("limited by arithmetic", (roof.ridge_point, frame.most_x)),
+    ):
+        low_y = (to_giga_per_s(frame.least_y),) * 2
+        yield Line(label=label, x=x, y=_heights(roof, x), low_y=low_y, role=LineRole.CURVE)
+    for decades in _CONTOURS:
+        if roof.peak_flops_per_s / 10.0**decades > frame.least_y:
+            yield _contour(decades, roof, frame)
 
 
 def _contour(decades: float, roof: Roof, frame: Frame) -> Line:
@@ -173,14 +148,5 @@ def _contour(decades: float, roof: Roof, frame: Frame) -> Line:
         label=f"{decades:g} decade{'' if decades == 1.0 else 's'}",
         x=(*x, frame.most_x),
         y=tuple(map(to_giga_per_s, (*y, y[-1]))),
+        role=LineRole.FAINT,
     )
-
-
-def _step_below(value: float) -> float:
-    decade = 10.0 ** math.floor(math.log10(value))
-    return decade * max(step for step in _STEPS if step * decade <= value * (1.0 + 1e-9))
-
-
-def _step_above(value: float) -> float:
-    decade = 10.0 ** math.floor(math.log10(value))
-    return decade * min(step for step in (*_STEPS, 10.0) if step * decade >= value * (1.0 - 1e-9))

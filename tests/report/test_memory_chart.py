@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.memory.need import MemoryNeed
+from perfsuite.records.chart import LineRole
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
 from perfsuite.report.memory_chart import PREDICTED_LABEL, memory_chart
 
@@ -55,5 +56,5 @@ def test_each_phase_is_a_line_that_begins_where_the_last_ended_and_the_predictio
         ("prefill", (2.0, 3.0), (60.0, 80.0)),
         ("decode", (3.0, 4.0), (80.0, 100.0)),
     ]
-    assert reference.is_reference
+    assert reference.role is LineRole.REFERENCE
     assert (reference.label, reference.x, reference.y) == (PREDICTED_LABEL, (0.0, 4.0), (90.0, 90.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from perfsuite.records.chart import LineRole
 from perfsuite.report.prompt_chart import prompt_chart
 from perfsuite.workload.prompt_subset import Subset
 
@@ -16,7 +17,7 @@ def test_both_outlines_are_over_the_same_bins_from_nothing_to_nothing() -> None:
     kept, whole = panel.lines
     assert kept.x == whole.x
     assert (whole.x[0], whole.x[-1]) == (8.0, pytest.approx(64 * 2**0.25))
-    assert [kept.is_reference, whole.is_reference] == [False, True]
+    assert [kept.role, whole.role] == [LineRole.CURVE, LineRole.REFERENCE]
     heights = dict(zip(whole.x[1:-1:2], whole.y[1:-1:2], strict=True))
     assert [heights[edge] for edge in (8.0, 16.0, 32.0, 64.0)] == pytest.approx([50.0, 100 / 3, 0.0, 100 / 6])
     assert sum(whole.y[1:-1:2]) == pytest.approx(100.0)

@@ -6,8 +6,8 @@ import pytest
 
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.survey import Roof
-from perfsuite.records.chart import RooflinePanel, RoofRole
-from perfsuite.report.roofline_charts import devices_chart, operators_chart, place_of, sweep_chart, sweep_groups
+from perfsuite.records.chart import LineRole, XYPanel
+from perfsuite.report.roofline_charts import devices_chart, operators_chart, sweep_chart
 
 from .conftest import phases, row, run_of
 
@@ -23,15 +23,21 @@ ROUTED = [
 
 def test_routed_experts_are_a_group_for_each_architecture_with_ranges() -> None:
     """Prefills are joined by prompt; the more bytes, the lower the intensity; without routing it is certain."""
-    prefill, decode = sweep_groups(run_of(ROUTED), "moe", ROUTED)
+    (panel,) = sweep_chart(run_of(ROUTED), "moe").panels
+    _, prefill, decode = panel.groups
     assert (prefill.label, prefill.kind, prefill.x) == ("sparse", "prefill", pytest.approx((4.0, 64.0)))
-    assert prefill.least_x == pytest.approx((2.0, 32.0))
-    assert prefill.most_x == pytest.approx((4.0, 64.0))
-    assert (prefill.is_joined, decode.is_joined) == (True, False)
+    assert (decode.label, decode.kind) == ("sparse", "decode only")
+    joined, *ranges = [line.x for line in panel.lines if not line.label]
+    assert joined == prefill.x
+    assert ranges[:2] == [pytest.approx((2.0, 4.0)), pytest.approx((32.0, 64.0))]
     rows = phases("scenario", "siso", 1.0)
-    assert {group.least_x for group in sweep_groups(run_of(rows), "scenario", rows)} == {None}
-    rows = phases("base", "siso", 1.0)
-    assert place_of(run_of(rows).point(rows[1])) == pytest.approx((2.0, 10e9))
+    assert all(line.label for line in sweep_chart(run_of(rows), "scenario").panels[0].lines)
+
+
+def test_settings_that_are_numbers_are_written_at_the_ends() -> None:
+    rows = [row("depth", str(n), RowKind.DECODE, intensity=2.0, gflops_per_s=9.0, value=n) for n in (8, 2, 4)]
+    _, group = sweep_chart(run_of(rows), "depth").panels[0].groups
+    assert (group.label, group.kind, group.texts) == ("decode only", "", ("2 layers", "", "8 layers"))
 
 
 PUBLISHED = ("board", Roof(peak_flops_per_s=512e9, bandwidth_bytes_per_s=34.1e9))
@@ -41,16 +47,13 @@ def test_measured_and_published_roofs_are_told_apart() -> None:
     """Each with its name and ridge; only the measured one has points, and the roof of their arithmetic."""
     chart = devices_chart([run_of(phases("base", "siso", 1.0))], [PUBLISHED])
     (panel,) = chart.panels
-    main = [roof for roof in panel.roofs if roof.role is RoofRole.MAIN]
-    assert [(roof.label, roof.is_measured) for roof in main] == [
-        ("host, 2 threads, ridge 10.00", True),
-        ("board, ridge 15.01", False),
-    ]
-    assert {group.label for group in panel.groups} == {main[0].label}
+    main = [roof.label for roof in panel.lines if roof.role is LineRole.CURVE]
+    assert main == ["host, 2 threads, ridge 10.00", "board, ridge 15.01"]
+    assert {group.label for group in panel.groups} == {main[0]}
     assert chart.title == "Ridges lie between 10.00 FLOP/byte (host, 2 threads) and 15.01 (board)"
-    assert chart.note == "host, 2 threads, llama.cpp 1, 2026-03-01; thin broken roofs as published"
+    assert chart.note == "host, 2 threads, llama.cpp 1, 2026-03-01; roofs without points as published"
     (panel,) = devices_chart([run_of(phases("base", "siso", 1.0))], []).panels
-    (side,) = (roof for roof in panel.roofs if roof.role is RoofRole.SIDE)
+    (side,) = (roof for roof in panel.lines if roof.role is LineRole.FAINT)
     assert side.label == "host, 2 threads, int8, 400 GFLOP/s"
 
 
@@ -60,7 +63,7 @@ SCENARIOS = run_of((*phases("scenario", "siso", 1.0), *phases("scenario", "liso"
 def test_points_lie_where_the_run_places_them() -> None:
     """FLOP/byte along x, GFLOP/s along y, by setting and kind."""
     (panel,) = sweep_chart(SCENARIOS, "scenario").panels
-    places = {(group.label, group.kind): (*group.x, *group.y) for group in panel.groups}
+    places = {(group.label, group.kind): (*group.x, *group.y) for group in panel.groups[1:]}
     assert places == {
         ("siso", "prefill"): pytest.approx((100.0, 200.0)),
         ("siso", "decode only"): pytest.approx((2.0, 10.0)),
@@ -74,12 +77,12 @@ def test_points_lie_where_the_run_places_them() -> None:
 def test_the_classical_roof_is_the_main_one() -> None:
     """32-bit arithmetic over memory; other arithmetic and caches are beside it, and the note tells all."""
     (panel,) = sweep_chart(SCENARIOS, "scenario").panels
-    (main,) = (roof for roof in panel.roofs if roof.role is RoofRole.MAIN)
+    (main,) = (roof for roof in panel.lines if roof.label == "FP32 over memory")
     assert main.x[1] == pytest.approx(10.0)
     assert main.y[1:] == pytest.approx((100.0, 100.0))
     assert main.y[0] == pytest.approx(10.0 * main.x[0])
-    beside = [roof.label for roof in panel.roofs if roof.role is RoofRole.SIDE]
-    assert beside == ["int8, 400 GFLOP/s", "to 64.0 KiB:\n200 GB/s", "to 256 KiB:\n100 GB/s"]
+    beside = [roof.label for roof in panel.lines if roof.role is LineRole.FAINT and "decade" not in roof.label]
+    assert beside == ["int8, 400 GFLOP/s", "to 64.0 KiB: 200 GB/s", "to 256 KiB: 100 GB/s"]
     note = sweep_chart(SCENARIOS, "scenario").note
     assert note.startswith("host, 2 threads, llama.cpp 1, 2026-03-01; FP32 100 GFLOP/s over memory at 10.0 GB/s")
     assert "below int8" in note
@@ -90,12 +93,12 @@ def test_the_region_is_below_the_roof_that_the_points_have(type_name: str, ridge
     """Quantised weights are multiplied as integers, floats are not; both ridges are marked."""
     rows = [row("scenario", "siso", RowKind.DECODE, intensity=2.0, gflops_per_s=9.0, type_name=type_name)]
     (panel,) = sweep_chart(run_of(rows), "scenario").panels
-    assert panel.region is not None
-    assert panel.region.memory.x[1] == panel.region.compute.x[0] == pytest.approx(ridge)
-    assert {round(each.x) for each in panel.ridges} == {10, round(ridge)}
+    memory, arithmetic = (line for line in panel.lines if line.low_y)
+    assert memory.x[1] == arithmetic.x[0] == pytest.approx(ridge)
+    assert {round(x) for x in panel.groups[0].x} == {10, round(ridge)}
 
 
-def operators(n: int) -> tuple[RooflinePanel, str]:
+def operators(n: int) -> tuple[XYPanel, str]:
     """The panel and title of `n` operators of decode, each slower than the one before, and one of prefill."""
     of_decode = [
         row(
@@ -115,6 +118,6 @@ def operators(n: int) -> tuple[RooflinePanel, str]:
 def test_the_ten_operators_that_take_the_most_time_are_named() -> None:
     """An operator of decode counts once for every token, so that of prefill, though slower than a step, is left out."""
     panel, title = operators(12)
-    texts = {group.label: [text for text in group.texts if text] for group in panel.groups}
+    texts = {group.label: [text for text in group.texts if text] for group in panel.groups[1:]}
     assert texts == {"decode": [f"op{place}" for place in range(2, 12)], "prefill": []}
     assert title.startswith("op11 of decode takes ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
-from perfsuite.records.chart import RoofRole
 from perfsuite.report.roofline_roofs import (
     Frame,
     arithmetic_roofs,
@@ -23,11 +22,11 @@ def ceilings(*levels: tuple[int, float]) -> ProcessorCeilings:
 
 def test_a_roof_goes_through_its_ridge() -> None:
     """Up to it with the intensity, level from it on, in GFLOP/s; outside the frame it leaves a straight line."""
-    line = roof_line("roof", ROOF, FRAME, role=RoofRole.MAIN)
+    line = roof_line("roof", ROOF, FRAME)
     assert line.x == (1.0, 10.0, 1000.0)
     assert line.y == (10.0, 100.0, 100.0)
     frame = Frame(least_x=20.0, most_x=1000.0, least_y=1e9, most_y=200e9)
-    assert roof_line("roof", ROOF, frame, role=RoofRole.MAIN).y == (100.0, 100.0, 100.0)
+    assert roof_line("roof", ROOF, frame).y == (100.0, 100.0, 100.0)
 
 
 def test_plateaus_of_the_ladder_are_levels_of_cache() -> None:

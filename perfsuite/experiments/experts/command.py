@@ -21,7 +21,7 @@ reuse distance.
 """
 
 _EXAMPLES = {
-    "perfsuite experts recording --cache=8 --plot=hits.png": "hits of a cache of 8 experts a layer",
+    "perfsuite experts recording --cache=8 --plot=hits.svg": "hits of a cache of 8 experts a layer",
 }
 
 
@@ -39,7 +39,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("recording", type=Path, metavar="RUN", help="folder of 'perfsuite trace', or its file")
     parser.add_argument("--cache", type=int, metavar="N", help="show the hits of a cache of N experts a layer")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
     add_json(parser)
     parser.set_defaults(run=_experts)
 

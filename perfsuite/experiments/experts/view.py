@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Column, Table
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.records.chart import Axis, Line, LineRole, XYChart, XYPanel
 from perfsuite.records.codec import plain_fields
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.trace.experts.cache import CacheHits, cache_hits, hits_by_size
@@ -100,7 +100,7 @@ def fault_table(faults: FaultRelation) -> Table:
     return table
 
 
-def expert_chart(report: ExpertReport) -> LineChart:
+def expert_chart(report: ExpertReport) -> XYChart:
     """Return the hit rate over the size of the cache, and time over reuse distance where that was measured.
 
     Raises PerfsuiteError where there are no experts.
@@ -109,7 +109,7 @@ def expert_chart(report: ExpertReport) -> LineChart:
         raise PerfsuiteError(f"{report.name}: no choices of experts to draw")
     half = report.sizes[len(report.sizes) // 2]
     panels = (_cache_panel(report.sizes), *_time_panels(report.faults))
-    return LineChart(
+    return XYChart(
         title=f"{report.name}: a cache of {half.n_cached} experts a layer hits {half.lru_hit_ratio:.0%}",
         note="Simulated from the routers' choices; the optimum knows the future",
         n_columns=len(panels),
@@ -117,27 +117,27 @@ def expert_chart(report: ExpertReport) -> LineChart:
     )
 
 
-def _cache_panel(sizes: Sequence[CacheHits]) -> LinePanel:
+def _cache_panel(sizes: Sequence[CacheHits]) -> XYPanel:
     x = tuple(float(each.n_cached) for each in sizes)
-    return LinePanel(
-        title="",
+    return XYPanel(
         x_axis=Axis(label="experts cached in each layer", least=0.0),
-        y_axis=Axis(label="hits", unit="%", least=0.0, most=100.0),
+        y_axis=Axis(label="hits (%)", least=0.0, most=100.0),
         lines=(
             Line(label="least recent use", x=x, y=tuple(100.0 * each.lru_hit_ratio for each in sizes)),
-            Line(label="optimum", x=x, y=tuple(100.0 * each.optimum_hit_ratio for each in sizes), is_reference=True),
+            Line(
+                label="optimum", x=x, y=tuple(100.0 * each.optimum_hit_ratio for each in sizes), role=LineRole.REFERENCE
+            ),
         ),
     )
 
 
-def _time_panels(faults: FaultRelation) -> Iterator[LinePanel]:
+def _time_panels(faults: FaultRelation) -> Iterator[XYPanel]:
     bins = [each for each in faults.bins if each.least_distance is not None and each.most_distance is not None]
     if len(bins) > 1:
         middle = tuple(((each.least_distance or 0.0) + (each.most_distance or 0.0)) / 2.0 for each in bins)
-        yield LinePanel(
-            title="",
-            x_axis=Axis(label="mean reuse distance", unit="steps", least=0.0),
-            y_axis=Axis(label="products with experts of a layer", unit="µs", least=0.0),
+        yield XYPanel(
+            x_axis=Axis(label="mean reuse distance (steps)", least=0.0),
+            y_axis=Axis(label="products with experts of a layer (µs)", least=0.0),
             lines=(Line(label="mean time", x=middle, y=tuple(each.mean_time_ns / 1e3 for each in bins)),),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep
-from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.records.chart import Axis, Line, XYChart, XYPanel
 from perfsuite.records.events import Phase
 from perfsuite.trace.placement import PROCESSOR_BACKEND, Placement
 from perfsuite.units import format_count
@@ -13,10 +13,10 @@ from perfsuite.units import format_count
 _X_AXIS = Axis(label="layers on the device")
 
 
-def offload_chart(sweep: OffloadSweep, *, name: str, device: str) -> LineChart:
+def offload_chart(sweep: OffloadSweep, *, name: str, device: str) -> XYChart:
     """Return a panel for each phase's speed, one for the splits of a step, and one for what the processor computes."""
     points = sorted(sweep.points, key=lambda point: point.n_gpu_layers)
-    return LineChart(
+    return XYChart(
         title=offload_finding(sweep),
         note=f"{name} on {device}; median of fresh processes that take turns, and down to the slowest of them",
         n_columns=2,
@@ -44,7 +44,7 @@ def offload_finding(sweep: OffloadSweep) -> str:
     return "; ".join(told)
 
 
-def _speed_panel(points: list[OffloadPoint], phase: Phase) -> LinePanel:
+def _speed_panel(points: list[OffloadPoint], phase: Phase) -> XYPanel:
     ran = [(point, speed) for point in points if (speed := point.speed(phase)) is not None]
     line = Line(
         label=phase.value,
@@ -52,11 +52,11 @@ def _speed_panel(points: list[OffloadPoint], phase: Phase) -> LinePanel:
         y=tuple(speed.median_tokens_per_s for _, speed in ran),
         low_y=tuple(speed.least_tokens_per_s for _, speed in ran),
     )
-    axis = Axis(label="speed", unit="tokens/s", least=0.0)
-    return LinePanel(title=phase.value, x_axis=_X_AXIS, y_axis=axis, lines=(line,))
+    axis = Axis(label="speed (tokens/s)", least=0.0)
+    return XYPanel(title=phase.value, x_axis=_X_AXIS, y_axis=axis, lines=(line,))
 
 
-def _placement_panel(points: list[OffloadPoint], title: str, count: Callable[[Placement], int]) -> LinePanel:
+def _placement_panel(points: list[OffloadPoint], title: str, count: Callable[[Placement], int]) -> XYPanel:
     phases = [each.phase for each in points[0].placements]
     lines = tuple(
         Line(
@@ -66,4 +66,4 @@ def _placement_panel(points: list[OffloadPoint], title: str, count: Callable[[Pl
         )
         for phase in phases
     )
-    return LinePanel(title=title, x_axis=_X_AXIS, y_axis=Axis(label="number", least=0.0), lines=lines)
+    return XYPanel(title=title, x_axis=_X_AXIS, y_axis=Axis(label="number", least=0.0), lines=lines)

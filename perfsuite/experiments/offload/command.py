@@ -160,7 +160,7 @@ backend.
 """
 
 _EXAMPLES = {
-    "perfsuite offload --gpu-layers=0,8,16,24,all --rounds=5 --plot=offload.png": "a curve",
+    "perfsuite offload --gpu-layers=0,8,16,24,all --rounds=5 --plot=offload.svg": "a curve",
 }
 
 
@@ -184,7 +184,7 @@ def add_parser(commands: Commands) -> None:
     text = f"processes for each number (default {_DEFAULT_ROUNDS})"
     effort.add_argument("--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=text)
     answer = add_answer(parser)
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
     parser.set_defaults(run=_offload)
 
 

@@ -72,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--published", action="store_true", help="show the published devices instead")
     answer = add_answer(parser)
     answer.add_argument("--output", type=Path, metavar="FILE", help="file of the run")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw PNG or SVG files whose names begin so")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw .svg files whose names begin so")
 
 
 def check_options(options: argparse.Namespace) -> None:
@@ -109,7 +109,7 @@ checked as well. Let nothing else run.
 """
 
 _EXAMPLES = {
-    "perfsuite roofline --plot=roofline.png": "phases and operators",
+    "perfsuite roofline --plot=roofline.svg": "phases and operators",
     "perfsuite roofline --sweep=depth,precision": "two series",
 }
 

@@ -150,7 +150,7 @@ over k of A[b, m, k] B[b, n, k]; B are weights or keys.
 """
 
 _EXAMPLES = {
-    "perfsuite sweep bmm --n=1:512 --m=1 --k=128 --tile=64 --plot=sweep.png": "the steps of a tile of 64",
+    "perfsuite sweep bmm --n=1:512 --m=1 --k=128 --tile=64 --plot=sweep.svg": "the steps of a tile of 64",
     "perfsuite sweep gemv --n=8:2048:8 --subject=ggml-cpu --type=q8_0 --csv=sweep.csv": "ggml's own operator",
 }
 
@@ -176,7 +176,7 @@ def add_parser(commands: Commands) -> None:
     effort.add_argument("--no-verify", action="store_true", help="do not compare outputs with NumPy")
     effort.add_argument("--expected-only", action="store_true", help="measure nothing, show the model")
     answer = add_answer(parser)
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
     answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write JSON into this file")
     answer.add_argument("--csv", type=Path, metavar="FILE", help="write one row for each size")
     parser.set_defaults(run=_sweep)

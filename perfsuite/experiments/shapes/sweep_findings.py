@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from perfsuite.experiments.shapes.sweep_record import ShapeSweep, TileSteps
-from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.records.chart import Axis, Line, LineRole, XYChart, XYPanel
 from perfsuite.units import format_count
 
 #: Sizes that are told one by one; of more only the first.
@@ -104,13 +104,12 @@ _MEANS = {
 }
 
 
-def shape_sweep_chart(sweep: ShapeSweep) -> LineChart:
+def shape_sweep_chart(sweep: ShapeSweep) -> XYChart:
     """Return a panel of times, where there are any, and one of efficiencies."""
     panels = (_efficiency_panel(sweep),)
-    return LineChart(
+    return XYChart(
         title=sweep_finding(sweep),
         note=f"{sweep.title}, {_note(sweep)}",
-        n_columns=1,
         panels=(_time_panel(sweep), *panels) if sweep.n_rounds else panels,
     )
 
@@ -121,7 +120,7 @@ def _note(sweep: ShapeSweep) -> str:
     return f"{sweep.subject} on {sweep.device}; {quantile_name(sweep)} of {sweep.n_rounds} rounds in drawn orders"
 
 
-def _time_panel(sweep: ShapeSweep) -> LinePanel:
+def _time_panel(sweep: ShapeSweep) -> XYPanel:
     known = [
         (each, each.time_ns * each.efficiency_ratio) for each in sweep.points if each.time_ns and each.efficiency_ratio
     ]
@@ -132,22 +131,22 @@ def _time_panel(sweep: ShapeSweep) -> LinePanel:
     lines = (
         _line(_MEASURED, [(point.size, point.time_ns) for point in sweep.points], _NS_PER_US),
         _line(_MODEL, model, _NS_PER_US),
-        _line(_IDEAL, ideal, _NS_PER_US, is_reference=True),
+        _line(_IDEAL, ideal, _NS_PER_US, role=LineRole.REFERENCE),
     )
-    return LinePanel(
+    return XYPanel(
         title="time of a launch; model and ideal at the best rate that was reached",
         x_axis=_x_axis(sweep),
-        y_axis=Axis(label="time", unit="µs", least=0.0),
+        y_axis=Axis(label="time (µs)", least=0.0),
         lines=tuple(line for line in lines if line.x),
     )
 
 
-def _efficiency_panel(sweep: ShapeSweep) -> LinePanel:
+def _efficiency_panel(sweep: ShapeSweep) -> XYPanel:
     lines = (
         _line(_MEASURED, [(point.size, point.efficiency_ratio) for point in sweep.points]),
         _line(_MODEL, [(point.size, point.expected_efficiency_ratio) for point in sweep.points]),
     )
-    return LinePanel(
+    return XYPanel(
         title=f"efficiency: useful FLOP/s over the best; mean {_means_text(sweep)}",
         x_axis=_x_axis(sweep),
         y_axis=Axis(label="efficiency", least=0.0),
@@ -161,12 +160,10 @@ def _means_text(sweep: ShapeSweep) -> str:
 
 
 def _line(
-    label: str, values: Sequence[tuple[int, float | None]], unit: float = 1.0, *, is_reference: bool = False
+    label: str, values: Sequence[tuple[int, float | None]], unit: float = 1.0, *, role: LineRole = LineRole.SERIES
 ) -> Line:
     known = [(float(size), value / unit) for size, value in values if value is not None]
-    return Line(
-        label=label, x=tuple(size for size, _ in known), y=tuple(value for _, value in known), is_reference=is_reference
-    )
+    return Line(label=label, x=tuple(size for size, _ in known), y=tuple(value for _, value in known), role=role)
 
 
 def _x_axis(sweep: ShapeSweep) -> Axis:

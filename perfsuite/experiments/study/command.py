@@ -152,7 +152,7 @@ computes the accuracies beforehand. A file takes about a minute; let nothing els
 """
 
 _EXAMPLES = {
-    "perfsuite study plan.toml --output=study.json --plot=study.png": "measure and draw",
+    "perfsuite study plan.toml --output=study.json --plot=study.svg": "measure and draw",
 }
 
 
@@ -170,7 +170,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="latencies of an earlier --output")
     answer = add_answer(parser)
     answer.add_argument("--output", type=Path, metavar="FILE", help="write the study as JSON")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
     parser.set_defaults(run=_study)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure
 from perfsuite.experiments.study.joined import QuantizationRow, Study, StudyPoint, TaskFrontier, TokenKind
 from perfsuite.experiments.study.token_latency import TokenLatency
-from perfsuite.records.chart import Axis, Line, PointGroup, ScatterChart, ScatterPanel
+from perfsuite.records.chart import Axis, Line, LineRole, PointGroup, XYChart, XYPanel
 from perfsuite.units import NS_PER_S, format_count, format_ns
 
 
-def study_chart(study: Study) -> ScatterChart:
+def study_chart(study: Study) -> XYChart:
     """Return two panels a task: against an input token, and against an output token."""
     tasks = dict.fromkeys(point.task for point in study.points)
-    return ScatterChart(
+    return XYChart(
         title=_finding(study, next(iter(tasks))),
         note=f"{study.plan.title}: {format_count(len(study.plan.runs), 'run')}, accuracy normalised to "
         f"{study.plan.reference}; the knee is the member of the frontier that is furthest above its chord",
@@ -34,17 +34,30 @@ def _finding(study: Study, task: str) -> str:
     )
 
 
-def _panel(study: Study, task: str, kind: TokenKind) -> ScatterPanel:
+def _panel(study: Study, task: str, kind: TokenKind) -> XYPanel:
     points = [point for point in study.points if point.task == task]
     frontier = study.frontier(task, kind)
     knee, members = frontier.knee, frontier.members
-    return ScatterPanel(
+    return XYPanel(
         title=f"{task}, {kind.value} tokens",
-        x_axis=Axis(label=f"time of an {kind.value} token", unit="s", least=0.0),
+        x_axis=Axis(label=f"time of an {kind.value} token (s)", least=0.0),
         y_axis=Axis(label=f"accuracy, {study.plan.reference} = 1"),
-        groups=tuple(_groups(points, kind)),
-        lines=(Line(label="frontier", x=tuple(m.latency_s for m in members), y=tuple(m.accuracy for m in members)),),
-        ringed=PointGroup(label="knee", kind="", x=(knee.latency_s,), y=(knee.accuracy,)) if knee else None,
+        groups=(
+            *_groups(points, kind),
+            *(
+                PointGroup(label="knee", x=(each.latency_s,), y=(each.accuracy,), is_ring=True)
+                for each in (knee,)
+                if each
+            ),
+        ),
+        lines=(
+            Line(
+                label="frontier",
+                x=tuple(m.latency_s for m in members),
+                y=tuple(m.accuracy for m in members),
+                role=LineRole.REFERENCE,
+            ),
+        ),
     )
 
 

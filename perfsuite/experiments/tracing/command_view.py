@@ -12,7 +12,8 @@ from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.given_paths import check_paths
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, check_least
-from perfsuite.errors import PerfsuiteError, require
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.trace.recording import read_recording
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     text = "layers shown in full, such as 0,1,5, or all (default 0,1)"
     graph.add_argument("--layers", metavar="LIST", help=text)
-    graph.add_argument("--output", type=Path, metavar="FILE", help="draw a picture: .dot, .svg or .png")
+    graph.add_argument("--output", type=Path, metavar="FILE", help="draw a picture: .dot or .svg")
     timeline = _view(views, "timeline", _timeline, "everything on one clock", n_runs=1)
     text = "write .pftrace, which ui.perfetto.dev opens"
     timeline.add_argument("--output", type=Path, metavar="FILE", help=text)
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     text = "the same work on a device, to compare"
     statistics.add_argument("--against", type=Path, metavar="RUN", help=text)
-    statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size, PNG or SVG")
+    statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size (.svg)")
     return parser
 
 
@@ -93,9 +94,7 @@ def _graph(options: argparse.Namespace) -> int:
     from perfsuite.report.graph.roles import plain_graphs
     from perfsuite.report.graph.tables import graph_tables
 
-    if options.output is not None and options.output.suffix == ".dot":
-        require("matplotlib", str(options.output))  # its colours
-    else:
+    if options.output is not None and options.output.suffix != ".dot":
         check_picture(options.output)
     views = [_graph_view(options, path) for path in options.runs]
     if options.output is not None:
@@ -126,14 +125,11 @@ def _layers(text: str) -> tuple[int, ...] | None:
 
 
 def _draw(views: Sequence[GraphView], path: Path) -> None:
-    if path.suffix == ".dot":
-        from perfsuite.report.graph.picture import write_dot
+    from perfsuite.report.graph.dot import dot_text
+    from perfsuite.report.graph.picture import graph_svg
 
-        write_dot(views, path)
-    else:
-        from perfsuite.report.graph.picture import write_graph_picture
-
-        write_graph_picture(views, path)
+    text = dot_text(views) if path.suffix == ".dot" else graph_svg(views)
+    write_whole_bytes(path, text.encode(), PerfsuiteError)
 
 
 def _timeline(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.governors import governor_set, settable_governors
-from perfsuite.device.machine import default_threads, usable_threads
+from perfsuite.device.machine import NO_CONDITIONS, Conditions, default_threads, usable_threads
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure import launch, turns

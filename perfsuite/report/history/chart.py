@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 
-from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.records.chart import Axis, Line, XYChart, XYPanel
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.units import NS_PER_S, format_count
 
@@ -15,7 +15,7 @@ _S_PER_DAY = 86_400.0
 _DIGEST_LENGTH = 8
 
 
-def trend_chart(points: Sequence[TrendPoint]) -> LineChart:
+def trend_chart(points: Sequence[TrendPoint]) -> XYChart:
     """Draw one case's times over its runs; a line begins anew where the fingerprint changes, or the board."""
     known = [point for point in points if point.measured_ns]
     names_boards = has_boards(known)
@@ -31,15 +31,15 @@ def trend_chart(points: Sequence[TrendPoint]) -> LineChart:
         for label, nights in ((label, list(each)) for label, each in groupby(named, key=name))
     )
     since = f" since {began_at:%Y-%m-%d} (UTC)" if began_at else ""
-    panel = LinePanel(
+    panel = XYPanel(
         title=points[0].case_id if points else "",
         x_axis=Axis(label=f"days{since}"),
-        y_axis=Axis(label="time of a run", unit="ms"),
+        y_axis=Axis(label="time of a run (ms)"),
         lines=lines,
     )
     parted = "device, board and fingerprint" if names_boards else "device and fingerprint"
     note = f"Medians of {format_count(len(known), 'run')}; a line each {parted}."
-    return LineChart(title="One case over its runs", note=note, n_columns=1, panels=(panel,))
+    return XYChart(title="One case over its runs", note=note, panels=(panel,))
 
 
 def _label(point: TrendPoint, *, names_board: bool) -> str:

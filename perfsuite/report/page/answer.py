@@ -11,10 +11,10 @@ from markupsafe import Markup
 from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile
+from perfsuite.report.charts.svg import block, picture
 from perfsuite.report.next_steps import MAX_STEPS, EndedRun, Step, steps_after
 from perfsuite.report.page.charts.change import Change, axis_drawing, change_axis
 from perfsuite.report.page.charts.names import case_name, readable
-from perfsuite.report.page.charts.svg import block, picture
 from perfsuite.report.page.findings import Branch, Finding
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized

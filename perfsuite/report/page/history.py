@@ -18,9 +18,9 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.run_origin import BoardName
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.page.charts.axes import Axis, TimeScale, level_axis, linear_axis, log_axis
+from perfsuite.report.charts.axes import Axis, TimeScale, level_axis, linear_axis, log_axis
+from perfsuite.report.charts.svg import Canvas, Look, legend, look_of, rule
 from perfsuite.report.page.charts.names import readable
-from perfsuite.report.page.charts.svg import Canvas, Look, legend, look_of, rule
 from perfsuite.report.page.render import rendered
 from perfsuite.units import format_change, format_count, format_ns
 

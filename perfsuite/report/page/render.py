@@ -17,8 +17,8 @@ from markupsafe import Markup, escape
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.report.charts.svg import symbols
 from perfsuite.report.page.charts import Figure, figures
-from perfsuite.report.page.charts.svg import symbols
 from perfsuite.report.page.facts import FactTable, fact_tables, machine_tables
 from perfsuite.report.page.findings import (
     MAX_CARDS,

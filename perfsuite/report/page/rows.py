@@ -12,7 +12,7 @@ from markupsafe import Markup
 from perfsuite.records.observation import CaseWork, Observation
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile
-from perfsuite.report.page.charts.axes import Axis
+from perfsuite.report.charts.axes import Axis
 from perfsuite.report.page.charts.change import Change, change_axis
 from perfsuite.report.page.charts.samples import samples_drawing
 from perfsuite.report.page.page_run import OtherRun

@@ -11,6 +11,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.experiments.experts.view import expert_chart, expert_report
+from perfsuite.records.chart import LineRole
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_file import write_trace
 from perfsuite.testing.engine_traces import engine_trace, small_trace
@@ -49,7 +50,7 @@ def test_a_recording_is_told(run: Path, tmp_path: Path, capsys: Streams) -> None
     assert main(["experts", str(run), "--json", "--plot", str(path)]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert (len(plain["layers"]), len(plain["caches"]), plain["cache"]) == (1, 8, None)
-    assert path.read_bytes().startswith(b"<?xml")
+    assert path.read_bytes().startswith(b"<svg")
 
 
 def test_a_run_without_experts_is_one_line(tmp_path: Path, refused: Refused) -> None:
@@ -59,6 +60,6 @@ def test_a_run_without_experts_is_one_line(tmp_path: Path, refused: Refused) -> 
 
 def test_hits_are_drawn_over_the_size() -> None:
     caches, times = expert_chart(expert_report(trace(60, (0, 1)), name="run", n_cached=3)).panels
-    assert [line.is_reference for line in caches.lines] == [False, True]
+    assert [line.role for line in caches.lines] == [LineRole.SERIES, LineRole.REFERENCE]
     assert all(lru <= best for lru, best in zip(caches.lines[0].y, caches.lines[1].y, strict=True))
     assert times.lines[0].x == tuple(sorted(times.lines[0].x))

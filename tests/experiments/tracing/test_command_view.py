@@ -61,8 +61,8 @@ def test_each_view_is_json(run: str, view: str, capsys: Streams) -> None:
     ("view", "n_runs", "name", "begin"),
     [
         ("graph", 1, "graph.dot", b"digraph"),
-        ("graph", 1, "graph.svg", b"<?xml"),
-        ("graph", 2, "both.svg", b"<?xml"),
+        ("graph", 1, "graph.svg", b"<svg"),
+        ("graph", 2, "both.svg", b"<svg"),
         ("timeline", 1, "timeline.pftrace", b"\n"),
     ],
 )

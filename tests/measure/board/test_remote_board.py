@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.lock import LOCK_NAME, lock_holder
+from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.sampler import Sample
 from perfsuite.device.suite_program import OLD_SETUP
 from perfsuite.errors import DeviceError, LinkError, MeasurementError

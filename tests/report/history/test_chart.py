@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import BoardName
 from perfsuite.records.trend_point import TrendPoint
+from perfsuite.report.charts.picture import picture_svg
 from perfsuite.report.history.chart import trend_chart
-from perfsuite.report.plots.picture import picture_bytes
 
 POINT = TrendPoint(
     run_id="r",
@@ -37,7 +37,8 @@ def test_a_line_is_of_one_device_and_fingerprint() -> None:
     (panel,) = chart.panels
     assert [line.x for line in panel.lines] == [(0.0, 1.0), (2.0,)]
     assert panel.lines[0].y == (5.0, 5.0)
-    assert b"<svg" in picture_bytes(chart, "svg")
+    assert "&lt;host&gt; $x$, aaaaaaaa" in picture_svg(chart)
+    assert picture_svg(trend_chart(())).startswith("<svg")
 
 
 def test_boards_of_a_kind_have_a_line_each() -> None:

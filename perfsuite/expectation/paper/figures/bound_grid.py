@@ -41,10 +41,9 @@ def figure_4() -> HeatMap:
         ),
         note=f"Llama2-7B, prefill of {N_PROMPT} tokens under the paper's conventions; line: t_c = t_m. LIFE, Fig. 4",
         n_columns=len(VARIANTS),
-        x_axis=Axis(label="bandwidth", unit="GB/s"),
-        y_axis=Axis(label="peak", unit="TOPS"),
+        x_axis=Axis(label="bandwidth (GB/s)"),
+        y_axis=Axis(label="peak (TOPS)"),
         colour_axis=Axis(label="t_c / t_m, above 1 compute bounds"),
-        centre=1.0,
         panels=panels,
     )
 
@@ -94,10 +93,9 @@ def figure_5() -> HeatMap:
         note=f"Llama2-7B, prefill of {N_PROMPT} tokens under the paper's conventions, {_AT_TOPS} TOPS and "
         f"{_AT_GB_PER_S} GB/s; above the line compute bounds, below it memory. LIFE, Fig. 5",
         n_columns=len(VARIANTS),
-        x_axis=Axis(label="compute efficiency", unit="%"),
-        y_axis=Axis(label="memory efficiency", unit="%"),
-        colour_axis=Axis(label="time to first token", unit="s"),
-        centre=None,
+        x_axis=Axis(label="compute efficiency (%)"),
+        y_axis=Axis(label="memory efficiency (%)"),
+        colour_axis=Axis(label="time to first token (s)"),
         panels=panels,
     )
 

@@ -8,7 +8,7 @@ from perfsuite.expectation.paper.figures.wording import percent, variants_by
 from perfsuite.expectation.paper.passes import prefill_pass
 from perfsuite.expectation.paper.table_row import PROMPTS, TERA, llama2_7b
 from perfsuite.expectation.paper.template import OperatorKey
-from perfsuite.records.chart import Axis, BarLayer, BarPanel, Numbers, StackedBars
+from perfsuite.records.chart import BarLayer, BarPanel, Numbers, StackedBars
 from perfsuite.workload.variant import Variant, variant_names
 
 _OTHER = "all other"
@@ -35,9 +35,9 @@ def figure_3() -> StackedBars:
         ),
         note=f"Llama2-7B, prefill under the paper's conventions; above the bars all operations, in TOPs; all "
         f"other: under {percent(_LEAST_SHARE_RATIO, 1)} each. LIFE, Fig. 3",
-        n_columns=3,
-        x_axis=Axis(label="prompt", unit="tokens"),
-        height_axis=Axis(label="operations", unit="TOPs"),
+        n_columns=2,
+        x_label="prompt (tokens)",
+        height_label="operations",
         categories=tuple(map(str, PROMPTS)),
         panels=panels,
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.report.page.charts.axes import Axis, linear_axis
-from perfsuite.report.page.charts.svg import Look, block, mark, picture, rule, words
+from perfsuite.report.charts.axes import Axis, linear_axis
+from perfsuite.report.charts.svg import Look, block, mark, picture, rule, words
 from perfsuite.units import format_ratio, to_change_percent
 
 #: The scale shows at least and at most so much, in per cent: 6 % is a tenth of its width or more.

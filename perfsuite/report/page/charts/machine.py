@@ -11,10 +11,10 @@ from markupsafe import Markup
 
 from perfsuite.records.observation import MachineState, Observation
 from perfsuite.records.run_file import RunFile
-from perfsuite.report.page.charts.axes import Axis, level_axis, linear_axis, log_axis, shown
+from perfsuite.report.charts.axes import Axis, level_axis, linear_axis, log_axis, shown
+from perfsuite.report.charts.svg import Canvas, Look, legend, look_of
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import readable, short_names
-from perfsuite.report.page.charts.svg import Canvas, Look, legend, look_of
 from perfsuite.units import format_count, format_ns, format_ratio, to_percent
 
 _HEIGHT = 96

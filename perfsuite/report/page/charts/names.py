@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from perfsuite.records.outcome import Judgement
+from perfsuite.report.charts.svg import cut_middle
 from perfsuite.report.visible import isolated
 
 #: Characters of a name in a legend.
@@ -24,13 +25,6 @@ def readable(name: str) -> str:
 def _plain(name: str) -> str:
     kept = "".join(" " if unicodedata.category(each) == "Cc" else each for each in name if each not in _TURNS)
     return " ".join(kept.split()) or "(no name)"
-
-
-def cut_middle(text: str, most: int) -> str:
-    """Cut a text to so many characters in its middle, where there is the least to lose."""
-    n_first = most // 2
-    n_last = most - 1 - n_first
-    return text if len(text) <= most else f"{text[:n_first]}…{text[len(text) - n_last :]}"
 
 
 def short_names(names: Iterable[str], most: int = ROW_CHARACTERS) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from markupsafe import Markup
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
+from perfsuite.report.charts.svg import Look, block, legend, mark, picture
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import phase_of, role_of
-from perfsuite.report.page.charts.svg import Look, block, legend, mark, picture
 from perfsuite.units import format_count, format_ns, to_percent
 
 #: Rows of a figure, and operators that its summary tells.

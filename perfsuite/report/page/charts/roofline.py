@@ -12,10 +12,10 @@ from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
-from perfsuite.report.page.charts.axes import log_axis
+from perfsuite.report.charts.axes import log_axis
+from perfsuite.report.charts.svg import Canvas, Look, legend, rule, words
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import case_name, phase_of, short_names
-from perfsuite.report.page.charts.svg import Canvas, Look, legend, rule, words
 from perfsuite.report.roofline_roofs import arithmetic_roofs, cache_levels
 from perfsuite.units import (
     NS_PER_S,

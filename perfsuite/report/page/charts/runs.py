@@ -10,10 +10,10 @@ from markupsafe import Markup
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_json import moment_of
-from perfsuite.report.page.charts.axes import linear_axis
+from perfsuite.report.charts.axes import linear_axis
+from perfsuite.report.charts.svg import Canvas, legend, look_of
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import case_name, short_names
-from perfsuite.report.page.charts.svg import Canvas, legend, look_of
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.units import format_count, format_ns, format_ratio, to_change_percent
 

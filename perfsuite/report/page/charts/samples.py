@@ -9,8 +9,8 @@ from statistics import median
 from markupsafe import Markup
 
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.report.page.charts.axes import Axis, TimeScale, level_axis
-from perfsuite.report.page.charts.svg import across, picture
+from perfsuite.report.charts.axes import Axis, TimeScale, level_axis
+from perfsuite.report.charts.svg import across, picture
 from perfsuite.units import format_ns
 
 #: Pixels of a row, and the most strokes in it: more would only cover each other.

@@ -9,9 +9,9 @@ from statistics import median, quantiles
 from markupsafe import Markup
 
 from perfsuite.records.observation import Observation
-from perfsuite.report.page.charts.axes import TimeScale, level_axis, linear_axis
+from perfsuite.report.charts.axes import TimeScale, level_axis, linear_axis
+from perfsuite.report.charts.svg import Canvas, Look
 from perfsuite.report.page.charts.figure import Figure
-from perfsuite.report.page.charts.svg import Canvas, Look
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.units import format_count, format_ns, format_ratio
 

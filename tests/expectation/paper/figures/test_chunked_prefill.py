@@ -9,6 +9,7 @@ import pytest
 from perfsuite.expectation.paper.decode_tables import table_9
 from perfsuite.expectation.paper.figures import figure_6, figure_7, figure_8, figure_9
 from perfsuite.expectation.paper.figures.wording import long_prompt
+from perfsuite.records.chart import LineRole
 
 RANKS = (8, 16, 32, 64, 128, 256)
 
@@ -40,7 +41,7 @@ def test_the_mean_at_tile_64_is_the_papers() -> None:
     assert panel.title == "tile 64, mean 0.964"
     assert saw.x == tuple(range(1, 4097))
     assert fmean(saw.y) == pytest.approx(0.964, abs=5e-4)
-    assert mean.is_reference
+    assert mean.role is LineRole.REFERENCE
     assert mean.x == (1, 4096)
     assert mean.y == pytest.approx([fmean(saw.y)] * 2)
 

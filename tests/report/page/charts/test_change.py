@@ -7,7 +7,7 @@ import re
 import pytest
 
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.page.charts.axes import Axis
+from perfsuite.report.charts.axes import Axis
 from perfsuite.report.page.charts.change import Change, change_axis
 from perfsuite.report.page.words import interval_text
 from perfsuite.testing.run_files import synthetic_run

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from perfsuite.records import chart
 from perfsuite.units import common_time_unit, to_time_unit
 
 #: The most divisions that a phone has room for, and the steps within a decade from which they are chosen.
@@ -14,6 +15,8 @@ _MOST_TICKS = 6
 _SHORT = 5.0
 #: The least that an axis of levels shows, of the largest of them.
 _LEVEL = 0.1
+#: From here on a number is written with its power of ten.
+_LARGE = 1e7
 _STEPS = ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
 
 
@@ -31,12 +34,14 @@ class Axis:
 
     def part(self, value: float) -> float:
         """Return where a value lies, 0 at the low end and 1 at the high one; what is beyond lies at the end."""
-        ends = (self.low, self.high, value)
+        ends = (self.low, self.high, min(self.high, max(self.low, value)))
         low, high, at = map(math.log, ends) if self.is_log else ends
-        return min(1.0, max(0.0, (at - low) / (high - low)))
+        return (at - low) / (high - low)
 
     def label(self, tick: float) -> str:
-        """Write a division: 0.001, 10, 1,000; a change with its sign, and none at zero."""
+        """Write a division: 0.001, 10, 1,000, 1e+09; a change with its sign, and none at zero."""
+        if abs(tick) >= _LARGE:
+            return f"{tick:.3g}"
         return f"{tick:{'+' if self.is_signed and tick else ''},.10g}"
 
 
@@ -110,3 +115,25 @@ def level_axis(title: str, values: Sequence[float]) -> Axis:
     else:
         low, high = low - (high - low) * 0.05, high + (high - low) * 0.05
     return linear_axis(title, shown(low), shown(high))
+
+
+def chart_axis(axis: chart.Axis, values: Iterable[float]) -> Axis:
+    """Return the axis of a chart around its values; it ends and is divided as the chart says."""
+    is_log = axis.scale is not chart.Scale.LINEAR
+    known = [each for each in values if each > 0.0 or not is_log] or [1.0]
+    around = log_axis(known, axis.label) if is_log else level_axis(axis.label, known)
+    low = around.low if axis.least is None else axis.least
+    high = around.high if axis.most is None else axis.most
+    if is_log:
+        ticks = tuple(_octaves(low, high) if axis.scale is chart.Scale.LOG2 else _log_ticks(low, high))
+        return replace(around, low=low, high=high, ticks=ticks)
+    scaled = linear_axis(axis.label, low, high)
+    if axis.tick_step is None:
+        return scaled
+    first, last = math.ceil(low / axis.tick_step), math.floor(high / axis.tick_step)
+    return replace(scaled, ticks=tuple(number * axis.tick_step for number in range(first, last + 1)))
+
+
+def _octaves(low: float, high: float) -> list[float]:
+    octaves = [2.0**power for power in range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)]
+    return octaves[:: math.ceil(len(octaves) / _MOST_TICKS)] if len(octaves) > 1 else _log_ticks(low, high)

@@ -9,23 +9,17 @@ from importlib import resources
 import pytest
 
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.page.charts.axes import linear_axis
-from perfsuite.report.page.charts.svg import SHAPES, Canvas, look_of, picture, symbols
+from perfsuite.report.charts.axes import linear_axis
+from perfsuite.report.charts.shades import luminance
+from perfsuite.report.charts.svg import SHAPES, Canvas, look_of, picture, symbols
 
-from ..svg_pieces import pieces, points
+from ..page.svg_pieces import pieces, points
 
 STYLE = resources.files("perfsuite.report.page").joinpath("templates", "style.css").read_text("utf-8")
 COLOURS = dict(re.findall(r"^\.(k\d) \{ color: (#[0-9a-f]{6}); \}$", STYLE, re.MULTILINE))
 
 #: The lightest and the darkest grounds that a page may have.
 GROUNDS = ("#ffffff", "#f6f7f8", "#1c2024", "#14171a")
-
-
-def luminance(colour: str) -> float:
-    """The relative luminance. Source: WCAG 2.1; IEC 61966-2-1."""
-    parts = [int(colour[place : place + 2], 16) / 255.0 for place in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 @pytest.mark.parametrize("ground", GROUNDS)

@@ -1,19 +1,19 @@
 """Pieces of pictures, as SVG that needs no script.
 
 Places across are per cents of the width and places down are pixels, so that one picture fits a phone, a desk and paper,
-and its words keep their size. Words are beside the picture's area, in the room that ``.plot`` leaves them.
+and its words keep their size. Words are beside the picture's area, in the room that is left for them.
 
 Colours are classes of the style sheet (``k0`` to ``k5``, or an outcome's), shapes are symbols that the page has once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from perfsuite.report.page.charts.axes import Axis
+from perfsuite.report.charts.axes import Axis
 
 #: Shapes around (0, 0), about 8 pixels wide, that differ where colours cannot be told apart.
 SHAPES = {
@@ -41,15 +41,20 @@ class Look:
 
 
 def look_of(place: int) -> Look:
-    """Return the look of one of several things without a meaning of their own; from the seventh on they repeat."""
-    turn = place % len(_SHAPES_BY_TURNS)
-    return Look(colour=f"k{turn}", shape=_SHAPES_BY_TURNS[turn])
+    """Return the look of one of several things without a meaning of their own; from the 37th on they repeat."""
+    turns, turn = divmod(place, len(_SHAPES_BY_TURNS))
+    return Look(colour=f"k{(turn + turns) % len(_SHAPES_BY_TURNS)}", shape=_SHAPES_BY_TURNS[turn])
+
+
+def shapes() -> Markup:
+    """Return the definitions of the shapes, which a page or a picture holds once."""
+    paths = Markup("").join(Markup('<path id="shape-{}" d="{}"/>').format(name, path) for name, path in SHAPES.items())
+    return Markup("<defs>{}</defs>").format(paths)
 
 
 def symbols() -> Markup:
-    """Return the shapes, which a page holds once."""
-    paths = Markup("").join(Markup('<path id="shape-{}" d="{}"/>').format(name, path) for name, path in SHAPES.items())
-    return Markup('<svg class="symbols" width="0" height="0" aria-hidden="true"><defs>{}</defs></svg>').format(paths)
+    """Return the shapes for a page."""
+    return Markup('<svg class="symbols" width="0" height="0" aria-hidden="true">{}</svg>').format(shapes())
 
 
 def across(part: float) -> str:
@@ -99,6 +104,13 @@ def picture(marks: Iterable[Markup], height: int, summary: str, look: str = "") 
     )
 
 
+def cut_middle(text: str, most: int) -> str:
+    """Cut a text to so many characters in its middle, where there is the least to lose."""
+    n_first = most // 2
+    n_last = most - 1 - n_first
+    return text if len(text) <= most else f"{text[:n_first]}…{text[len(text) - n_last :]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
     """The area between two axes."""
@@ -135,13 +147,17 @@ class Canvas:
         self, marks: Iterable[Markup], summary: str, x_labels: Sequence[tuple[float, str]] | None = None
     ) -> Markup:
         """Return the picture with its axes; names of places across may stand instead of numbers."""
-        labels = [(tick, self.x.label(tick)) for tick in self.x.ticks] if x_labels is None else x_labels
-        drawn = picture([*self._grid(labels), *marks], self.height, summary)
+        drawn = picture(self.area(marks, x_labels), self.height, summary)
         return Markup('<div class="plot"><p class="up">{}</p>{}<p class="along">{}</p></div>').format(
             self.y.title, drawn, self.x.title
         )
 
-    def _grid(self, x_labels: Sequence[tuple[float, str]]) -> Iterable[Markup]:
+    def area(self, marks: Iterable[Markup], x_labels: Sequence[tuple[float, str]] | None = None) -> Iterator[Markup]:
+        """Yield divisions with their numbers, then the marks."""
+        yield from self._grid([(tick, self.x.label(tick)) for tick in self.x.ticks] if x_labels is None else x_labels)
+        yield from marks
+
+    def _grid(self, x_labels: Sequence[tuple[float, str]]) -> Iterator[Markup]:
         for tick in self.y.ticks:
             yield rule(0.0, self.down(tick), 1.0, self.down(tick), "grid")
             yield Markup('<text class="end" x="-6" y="{}">{}</text>').format(

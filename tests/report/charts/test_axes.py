@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.report.page.charts.axes import linear_axis, log_axis
+from perfsuite.report.charts.axes import linear_axis, log_axis
 
 
 @pytest.mark.parametrize(
