@@ -124,7 +124,6 @@ EXTRA_OF = {
     "duckdb": "history",
     "hypothesis": "shapes",
     "labgrid": "farm",
-    "matplotlib": "plots",
     "obstore": "s3",
     "pyopencl": "opencl",
     "pytest_benchmark": "benchmark",
