@@ -51,7 +51,9 @@ def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pyte
 def test_a_worker_ends_with_the_run_that_is_killed(tmp_path: Path, engine_cache: Path, language: str) -> None:
     """The kernel kills it, whatever it is at: here it waits for its plan, which comes by a pipe."""
     os.mkfifo(tmp_path / PLAN_NAME)
-    worker = own_python("-m", "perfsuite.measure.worker") if language == "python" else (find_worker(engine_cache), "run")
+    worker = (
+        own_python("-m", "perfsuite.measure.worker") if language == "python" else (find_worker(engine_cache), "run")
+    )
     command = [sys.executable, "-c", _RUN, *worker, tmp_path / PLAN_NAME, tmp_path / RECORD_NAME]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as run:
         assert run.stdout is not None
