@@ -32,7 +32,8 @@ ALONG_THE_FLOOR = {("measure", "expectation"), ("cases", "plugin")}
 OPEN_TO = {"verdict": {"records", "errors", "units"}}
 
 PYTEST_USERS = {"plugin", "cases"}
-LIBRARY_LOADERS = {"perfsuite.measure.native"}
+#: The second asks the C library alone, which every process has.
+LIBRARY_LOADERS = {"perfsuite.measure.native", "perfsuite.device.process_start"}
 ENVIRONMENT_READERS = {"perfsuite.measure.worker", "perfsuite.measure.environment"}
 
 LOADING_CALLS = {

@@ -57,13 +57,11 @@ def _nightly(options: argparse.Namespace) -> int:
     plan = read_plan(options.plan)
     if options.board is not None:
         plan = plan.of_boards(options.board)
-    if options.dry_run:
-        from perfsuite.cli.nightly_tables import plan_answer
+    from perfsuite.cli.nightly_answer import conduct_night, exit_code, night_answer, plan_answer
 
+    if options.dry_run:
         give(plan_answer(plan), options)
         return 0
-    from perfsuite.cli.nightly_answer import conduct_night, exit_code, night_answer
-
     night, ends = conduct_night(plan, options)
     give(night_answer(plan, night, ends), options)
     return exit_code(plan, ends)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from perfsuite.cli.answer import Answer
-from perfsuite.cli.nightly_tables import board_words, end_sheet, ending_words, plain_cell
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.cli.progress import remarks
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, Ending
@@ -15,6 +15,7 @@ from perfsuite.nightly.conduct import Night
 from perfsuite.nightly.merged_junit import write_junit
 from perfsuite.nightly.night_state import held_night, last_night, new_night, origin_here, read_state, write_state
 from perfsuite.nightly.plan import Cell, NightPlan
+from perfsuite.records.outcome import ORDER_OF_WEIGHT
 from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.records.run_json import RUN_NAME
 from perfsuite.records.whole_file import write_whole_bytes
@@ -58,9 +59,9 @@ def _weight(end: CellEnd | None) -> int:
 
 
 def _row(cell: Cell, end: CellEnd | None) -> tuple[str, ...]:
-    ending, time, cases = ending_words(end)
+    ending, time, cases = _ending_words(end)
     told = cases if end is None or not end.why else code(cases)
-    return code(board_words(cell, end)), code(cell.model), code(cell.scenario), ending, time, told
+    return code(_board_words(cell, end)), code(cell.model), code(cell.scenario), ending, time, told
 
 
 def _runs(paths: Sequence[Path]) -> Iterator[RunFile]:
@@ -106,12 +107,12 @@ def night_answer(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> 
     """Return the table of a night, and where its files are."""
     files = [str(folder / name) for name in (SUMMARY_NAME, _JUNIT_NAME)]
     return Answer(
-        parts=lambda: (end_sheet(plan, ends), f"{terminal_text(str(folder))}: {SUMMARY_NAME}, {_JUNIT_NAME}"),
+        parts=lambda: (_end_sheet(plan, ends), f"{terminal_text(str(folder))}: {SUMMARY_NAME}, {_JUNIT_NAME}"),
         plain=lambda: {
             "folder": str(folder),
             "files": files,
             "exit_code": exit_code(plan, ends),
-            "cells": [plain_cell(cell, ends.get(cell.key)) for cell in plan.cells],
+            "cells": [_plain_cell(cell, ends.get(cell.key)) for cell in plan.cells],
         },
     )
 
@@ -129,3 +130,57 @@ def write_files(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> N
     """Write the summary and the merged JUnit report into the folder of the night."""
     write_whole_bytes(folder / SUMMARY_NAME, summary_markdown(plan, folder, ends).encode(), PerfsuiteError)
     write_junit(folder / _JUNIT_NAME, plan, folder, ends)
+
+
+_STYLES = {Ending.MEASURED: "green", Ending.FAILED: "bold red", Ending.BROKEN: "yellow"}
+
+
+def plan_answer(plan: NightPlan) -> Answer:
+    """Return what a plan would run."""
+    limits = fields_of(plan, "cell_limit_s", "night_limit_s", "wait_s")
+    cells = [{**fields_of(cell, *_CELL), "words": list(cell.words)} for cell in plan.cells]
+    return Answer(parts=lambda: _cell_parts(plan), plain=lambda: {**limits, "cells": cells})
+
+
+#: What names a cell.
+_CELL = ("board", "device", "model", "scenario")
+
+
+def _plain_cell(cell: Cell, end: CellEnd | None) -> dict[str, Any]:
+    """Return a cell and what became of it as JSON has them; one that was not run has no ending."""
+    told = fields_of(end, "exit_code", "seconds", "why", "place") if end else {}
+    counts = {"ending": end and end.ending.value, "n_cases": dict(end.n_cases) if end else {}}
+    return {**fields_of(cell, *_CELL), "folder": cell.key, **counts, **told}
+
+
+def _cell_parts(plan: NightPlan) -> Iterator[Part]:
+    rows = [(cell.board, cell.model, cell.scenario, " ".join(cell.words)) for cell in plan.cells]
+    yield Sheet(("board", "model", "scenario", "pytest"), rows)
+    yield (
+        f"{format_count(len(plan.cells), 'cell')}, {plan.cell_limit_s:g} s each and {plan.night_limit_s:g} s in all at "
+        f"the most; a board is waited for {plan.wait_s:g} s"
+    )
+
+
+def _end_sheet(plan: NightPlan, ends: Mapping[str, CellEnd]) -> Sheet:
+    """Return what became of the cells, in the order of the plan."""
+    found = [(cell, ends.get(cell.key)) for cell in plan.cells]
+    return Sheet(
+        ("board", "model", "scenario", "end", ">time", "cases"),
+        [(_board_words(cell, end), cell.model, cell.scenario, *_ending_words(end)) for cell, end in found],
+        styles=[_STYLES[end.ending] if end else "yellow" for _, end in found],
+    )
+
+
+def _board_words(cell: Cell, end: CellEnd | None) -> str:
+    """Return the board of a cell, and which one of a farm it was."""
+    return cell.board if end is None or end.place is None else f"{cell.board} ({end.place})"
+
+
+def _ending_words(end: CellEnd | None) -> tuple[str, str, str]:
+    """Return the end of a cell in words, its time, and its cases by outcome or why there are none."""
+    if end is None:
+        return "not run", "-", "-"
+    shown = [each.value for each in ORDER_OF_WEIGHT if end.n_cases.get(each.value)]
+    counted = ", ".join(f"{end.n_cases[name]} {name}" for name in shown)
+    return end.ending.value, f"{end.seconds:.0f} s", "; ".join(filter(None, (counted, end.why))) or "-"

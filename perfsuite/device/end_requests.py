@@ -1,6 +1,6 @@
 """Requests to end this program: the first one ends it in order, with all that it has kept, and a second one at once.
 
-What it leaves then the next run mends: locks are the kernel's, workers end with it, and files say what is restored.
+What it leaves then the next run repairs: locks are the kernel's, workers end with it, and files say what is restored.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ import os, signal, sys, time
 from pathlib import Path
 from tests.nightly.test_running_cell import running
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-code = "import time\\nprint('on', flush=True)\\ntry: time.sleep(60)\\nexcept KeyboardInterrupt: print('kept', flush=True)"
+code = "import time; print('on', flush=True)\\ntry: time.sleep(60)\\nexcept KeyboardInterrupt: print('kept')"
 with running(Path(sys.argv[1]), code):
     time.sleep(60)
 """
