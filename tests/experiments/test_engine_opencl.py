@@ -154,7 +154,7 @@ def without(stamp: str, kernel: str, rate: float) -> Callable[[OpenClTrace], Ope
 def test_a_launch_that_is_dropped_costs_no_kernel(
     runs: HostRuns, fake_opencl: FakeOpenCl, stamp: str, told: str, invalid: set[str]
 ) -> None:
-    """Of a kernel with few such launches the others count; an operator of two launches is invalid without one."""
+    """A kernel with few such launches has the others; an operator of two launches is invalid without one."""
     assert runs("--baseline=record").ret == 0
     fake_opencl.altered = without(stamp, "kernel_mul_mat", 0.05)
     assert runs().ret == 0

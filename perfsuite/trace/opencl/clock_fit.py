@@ -1,10 +1,10 @@
 """A device's clock against the host's: an offset and a drift, with what they may be off by.
 
-Each reading says that the device's clock showed `device_ns` at some time between two host times, so that the offset
-o = host - device lies in an interval. The line o(t) = offset + rate t is the weighted least-squares fit to the middles
-of the intervals, each with one over its width; wide ones, of calls that were held up, are left out where that makes the
-error less. With b the farthest end of an interval from the line, and S the time between the first reading and the
-last, the error at a time that is d from the nearest reading is
+Each reading says that the device's clock showed `device_ns` at some time between two host times, which bound the offset
+o = host - device. The line o(t) = offset + rate t is the weighted least-squares fit to the middles of these brackets,
+each with one over its width; wide ones, of calls that were held up, are left out where that makes the error less. With
+b the farthest end of a bracket from the line, and S the time between the first reading and the last, the error at a
+time that is d from the nearest reading is
 
     b + d (10 ppm + 2 b / S)
 

@@ -60,7 +60,7 @@ def _step_ns(distinct_ns: Times) -> int | None:
     apart_ns = apart_ns[apart_ns >= _CUT_NS]
     if not apart_ns.size or apart_ns[0] < _LEAST_STEP_NS:
         return 1
-    n_ticks = np.rint(apart_ns / apart_ns[0])
+    n_ticks = np.rint(apart_ns / np.median(apart_ns[apart_ns <= apart_ns[0] + 2 * _CUT_NS]))
     few = n_ticks <= _FEW
     n_ticks = np.rint(apart_ns / np.median(apart_ns[few] / n_ticks[few]))
     short_ns, n_ticks = apart_ns[n_ticks <= _SHORT], n_ticks[n_ticks <= _SHORT]
