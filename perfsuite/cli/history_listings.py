@@ -147,20 +147,20 @@ _MOST_ROWS, _MOST_LIMIT_S = 100_000_000, 86_400.0
 def list_runs(options: argparse.Namespace) -> int:
     """List the runs."""
     check_last(options)
-    with open_history(options.history) as history:
-        runs = runs_of(history, device=options.device, board=options.board, last=options.last)
-        tell_skipped(history.skipped)
-        empty = "" if runs else empty_text(history, options)
+    history = open_history(options.history)
+    runs = runs_of(history, device=options.device, board=options.board, last=options.last)
+    tell_skipped(history.skipped)
+    empty = "" if runs else empty_text(history, options)
     give(Answer.of(runs_records(runs), empty=empty), options)
     return 0
 
 
 def list_cases(options: argparse.Namespace) -> int:
     """List the cases."""
-    with open_history(options.history) as history:
-        cases = cases_of(history, pattern=options.pattern, device=options.device, board=options.board)
-        tell_skipped(history.skipped)
-        empty = "" if cases else _no_cases_text(history, options)
+    history = open_history(options.history)
+    cases = cases_of(history, pattern=options.pattern, device=options.device, board=options.board)
+    tell_skipped(history.skipped)
+    empty = "" if cases else _no_cases_text(history, options)
     give(Answer.of(cases_records(cases), empty=empty), options)
     return 0
 
@@ -178,9 +178,9 @@ def tell_trend(options: argparse.Namespace) -> int:
     """Show one case over all runs, and draw it where a file is named."""
     check_last(options)
     check_picture(options.plot)
-    with open_history(options.history) as history:
-        points = case_points(history, options)
-        tell_skipped(history.skipped)
+    history = open_history(options.history)
+    points = case_points(history, options)
+    tell_skipped(history.skipped)
     give(trend_answer(points), options)
     if options.plot is not None:
         from perfsuite.report.history.chart import trend_chart

@@ -6,16 +6,11 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError, meant
 from perfsuite.records.history_place import HistoryPlace
-from perfsuite.report.history import HistoryReader, runs_of
+from perfsuite.report.history import HistoryReader, SkippedFile, runs_of
 from perfsuite.report.visible import terminal_text
-
-if TYPE_CHECKING:
-    from perfsuite.report.history.folder import SkippedFile
-
 
 #: More runs than any history has.
 _MOST_RUNS = 1_000_000_000

@@ -20,8 +20,7 @@ from perfsuite.units import format_count
 
 def add_runs(options: argparse.Namespace) -> int:
     """Add runs that are not there yet; of a folder of runs, those that were interrupted are left out."""
-    with open_history(options.history) as history:
-        known = set(run_ids(history))
+    known = set(run_ids(open_history(options.history)))
     done = [each for named in options.runs for each in _try_to_add(named, options.history, known)]
 
     def parts() -> Iterator[Part]:

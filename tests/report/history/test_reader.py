@@ -11,8 +11,8 @@ import pytest
 
 from perfsuite.errors import HistoryError
 from perfsuite.report.history import append_run, open_history, runs_of
+from perfsuite.report.history.append import LOOSE
 from perfsuite.report.history.columns import MARK
-from perfsuite.report.history.folder import LOOSE
 from perfsuite.report.history.reader import ask
 from perfsuite.testing.run_files import synthetic_run
 
@@ -111,16 +111,17 @@ def history_dir(tmp_path: Path) -> Path:
 
 def reasons(history_dir: Path) -> list[str]:
     """What is left out, beside the one run that is always read."""
-    with open_history(history_dir) as history:
-        assert len(runs_of(history)) == 1
-        return [each.reason for each in history.skipped]
+    history = open_history(history_dir)
+    assert len(runs_of(history)) == 1
+    return [each.reason for each in history.skipped]
 
 
 def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
-    with open_history(tmp_path / "none") as history:
-        assert runs_of(history) == ()
+    history = open_history(tmp_path / "none")
+    assert runs_of(history) == ()
     (tmp_path / "file").write_text("")
-    with open_history(tmp_path / "file") as history, pytest.raises(HistoryError, match="is a file"):
+    history = open_history(tmp_path / "file")
+    with pytest.raises(HistoryError, match="is a file"):
         runs_of(history)
 
 
@@ -131,13 +132,13 @@ def test_a_file_with_fewer_columns_is_read(history_dir: Path, tmp_path: Path) ->
     key = MARK.partition(",")[0]
     target = history_dir / LOOSE / "older.parquet"
     duckdb.execute(f"COPY ({older}) TO '{target}' (FORMAT parquet, KV_METADATA {{'{key},columns=00000000': 'yes'}})")
-    with open_history(history_dir) as history:
-        assert len(runs_of(history)) == 2
-        known = history.rows("SELECT run_id, count(steal_ratio) FROM history GROUP BY run_id ORDER BY run_id")
+    history = open_history(history_dir)
+    assert len(runs_of(history)) == 2
+    known = history.rows("SELECT run_id, count(steal_ratio) FROM history GROUP BY run_id ORDER BY run_id")
     assert [count for _, count in known] == [12, 0]
     path.unlink()
-    with open_history(history_dir) as history:
-        assert history.rows("SELECT DISTINCT steal_ratio FROM history") == [(None,)]
+    history = open_history(history_dir)
+    assert history.rows("SELECT DISTINCT steal_ratio FROM history") == [(None,)]
 
 
 def test_hidden_files_and_folders_are_no_part(history_dir: Path) -> None:
@@ -151,11 +152,11 @@ def test_hidden_files_and_folders_are_no_part(history_dir: Path) -> None:
 
 def test_the_database_loads_nothing_and_is_limited(history_dir: Path) -> None:
     """No extension is installed or loaded by itself, and memory is limited."""
-    with open_history(history_dir) as history:
-        names = ("autoinstall_known_extensions", "autoload_known_extensions")
-        rows = history.rows("SELECT value FROM duckdb_settings() WHERE list_contains(?, name)", [list(names)])
-        assert rows == [("false",), ("false",)]
-        ((limit,),) = history.rows("SELECT current_setting('memory_limit')")
+    history = open_history(history_dir)
+    names = ("autoinstall_known_extensions", "autoload_known_extensions")
+    rows = history.rows("SELECT value FROM duckdb_settings() WHERE list_contains(?, name)", [list(names)])
+    assert rows == [("false",), ("false",)]
+    ((limit,),) = history.rows("SELECT current_setting('memory_limit')")
     assert limit == "244.1 MiB"
 
 
@@ -189,5 +190,6 @@ def test_a_folder_that_cannot_be_listed_is_an_error(history_dir: Path, monkeypat
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    with open_history(history_dir) as history, pytest.raises(HistoryError, match=r"cannot be listed \(Permission"):
+    history = open_history(history_dir)
+    with pytest.raises(HistoryError, match=r"cannot be listed \(Permission"):
         runs_of(history)
