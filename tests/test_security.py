@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import HistoryError
-from perfsuite.records.history_place import HistoryBucket
 from perfsuite.report.history import store
 from perfsuite.report.history.store import BucketStore
 from tools import audit_packages
@@ -47,7 +46,7 @@ def test_an_error_of_s3_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("AWS_SESSION_TOKEN", "hunter-2")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter-3@127.0.0.1:9")
     with pytest.raises(HistoryError) as told:
-        BucketStore(HistoryBucket(address="s3://farm/nights")).paths()
+        BucketStore("s3://farm/nights").paths()
     assert "cannot be" in str(told.value)
     assert "hunter-" not in str(told.value)
 

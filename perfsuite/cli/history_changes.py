@@ -17,12 +17,12 @@ from typing import Any, TypeAlias
 
 from perfsuite.cli.answer import Answer, fields_of, give
 from perfsuite.cli.history_listings import case_points, commit_text, place_text
-from perfsuite.cli.history_texts import check_last, empty_text, tell_skipped
+from perfsuite.cli.history_texts import empty_text
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import DeviceError, HistoryError
+from perfsuite.errors import DeviceError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import HistoryReader, open_history, trend_of
+from perfsuite.report.history import HistoryReader, trend_of
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import (
@@ -84,9 +84,6 @@ def _log(repo: Path, old: str, new: str) -> tuple[tuple[str, ...], str]:
 #: Tells the commits between those of two runs.
 Between: TypeAlias = Callable[[Commit | None, Commit | None], CommitsBetween]
 
-#: Reads runs of a history as the options say.
-Read: TypeAlias = Callable[[HistoryReader, argparse.Namespace], Sequence[TrendPoint]]
-
 #: A case, its device, and what is reported of it.
 CaseAdvice: TypeAlias = tuple[str, str, ChangeAdvice]
 
@@ -107,26 +104,12 @@ class Seam:
     changes: tuple[ChangePoint, ...]
 
 
-def list_changes(options: argparse.Namespace) -> int:
+def list_changes(history: HistoryReader, options: argparse.Namespace) -> int:
     """Tell where cases changed over the runs of a history."""
-    points, empty = points_for_changes(options, all_points if options.case_id is None else case_points)
+    points = all_points(history, options) if options.case_id is None else case_points(history, options)
     tell_left_out(points, options)
-    tell_changes(points, options, empty=empty)
+    tell_changes(points, options, empty="" if points else empty_text(history, options))
     return 0
-
-
-def points_for_changes(options: argparse.Namespace, read: Read) -> tuple[Sequence[TrendPoint], str]:
-    """Read the runs to look at for changes; where there are none, return also what to say of that.
-
-    Raises HistoryError: ``--last`` or ``--repo`` cannot be, or the history cannot be read.
-    """
-    check_last(options)
-    if not options.repo.is_dir():
-        raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
-    history = open_history(options.history)
-    points = read(history, options)
-    tell_skipped(history.skipped)
-    return points, "" if points else empty_text(history, options)
 
 
 def all_points(history: HistoryReader, options: argparse.Namespace) -> Sequence[TrendPoint]:

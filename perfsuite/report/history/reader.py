@@ -196,33 +196,29 @@ class QueryAnswer:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    skipped: tuple[SkippedFile, ...] = ()
     #: Whether the query gives more rows than these.
-    is_cut: bool = False
+    is_cut: bool
 
 
-def ask(place: HistoryPlace, query: str, *, most_rows: int = MOST_ROWS, limit_s: float = LIMIT_S) -> QueryAnswer:
+def answer_query(
+    history: HistoryReader, query: str, *, most_rows: int = MOST_ROWS, limit_s: float = LIMIT_S
+) -> QueryAnswer:
     """Answer one SELECT over the view ``history``; no other file is read, none is written, and nothing is loaded.
 
     Raises HistoryError where the text is no single SELECT, or the query fails or takes longer than `limit_s`.
     """
     import duckdb  # see `database`
 
-    history = open_history(place)
-    _ = history.paths
+    _ = history.paths  # whether they can be listed is no fault of the query
     try:
         _require_select(query)
         with ExitStack() as stack:
             asked = history.ask(stack, query, most_rows=most_rows + 1, limit_s=limit_s)
-    except MemoryError as error:
-        raise HistoryError("sql: it takes more memory than there is") from error
     except duckdb.Error as error:
         raise HistoryError(f"sql: {_why(error)}") from error
-    except HistoryError as error:
-        raise HistoryError(f"sql: {error}") from error
-    rows = tuple(asked.rows[:most_rows])
-    is_cut = len(asked.rows) > most_rows
-    return QueryAnswer(columns=asked.columns, rows=rows, skipped=history.skipped, is_cut=is_cut)
+    except (HistoryError, MemoryError) as error:
+        raise HistoryError(f"sql: {error or 'it takes more memory than there is'}") from error
+    return QueryAnswer(columns=asked.columns, rows=tuple(asked.rows[:most_rows]), is_cut=len(asked.rows) > most_rows)
 
 
 def _why(error: Exception) -> str:

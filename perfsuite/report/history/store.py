@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perfsuite.errors import HistoryError
-from perfsuite.records.history_place import HistoryBucket, HistoryPlace
+from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.own_files import user_cache
 from perfsuite.records.whole_file import whole_path, write_whole_chunks
 from perfsuite.report.history.database import history_work
@@ -113,16 +113,16 @@ def _is_shown(name: str) -> bool:
 class BucketStore:
     """Keeps a history in a bucket; who may only put objects can add runs."""
 
-    def __init__(self, bucket: HistoryBucket) -> None:
+    def __init__(self, address: str) -> None:
         from obstore.store import S3Store  # of the extra 's3', which most do without
 
-        self._bucket = bucket
-        self.root = user_cache() / "histories" / hashlib.sha256(bucket.address.encode()).hexdigest()[:16]
+        self._address = address
+        self.root = user_cache() / "histories" / hashlib.sha256(address.encode()).hexdigest()[:16]
         # plain HTTP where the endpoint says so: S3's own is not
         client: ClientConfig = {"allow_http": True, "timeout": _REQUEST_LIMIT, "connect_timeout": _REQUEST_LIMIT}
         retry: RetryConfig = {"max_retries": _MOST_REPETITIONS, "retry_timeout": _LIMIT}
         with self._errors("cannot be opened"):
-            self._store: S3Store = S3Store.from_url(bucket.address, client_options=client, retry_config=retry)
+            self._store: S3Store = S3Store.from_url(address, client_options=client, retry_config=retry)
 
     def paths(self) -> Sequence[Path]:
         """List the objects, and fetch those that are not in the cache; what has gone from the bucket goes from it."""
@@ -154,7 +154,7 @@ class BucketStore:
             fill(work / "rows.parquet")
             with self._errors(f"{name} cannot be written"):
                 self._store.put(name, work / "rows.parquet")
-        return f"{self._bucket}/{name}"
+        return f"{self._address}/{name}"
 
     def remove(self, paths: Sequence[Path]) -> None:
         """Remove objects."""
@@ -172,7 +172,7 @@ class BucketStore:
         try:
             yield
         except (BaseError, OSError, ValueError) as error:
-            raise HistoryError(f"{self._bucket}: {what} ({_why(error)}); {_TODO}") from error
+            raise HistoryError(f"{self._address}: {what} ({_why(error)}); {_TODO}") from error
 
 
 def is_file_name(name: str) -> bool:

@@ -13,7 +13,7 @@ from perfsuite.errors import HistoryError
 from perfsuite.report.history import append_run, open_history, runs_of
 from perfsuite.report.history.append import LOOSE
 from perfsuite.report.history.columns import MARK
-from perfsuite.report.history.reader import ask
+from perfsuite.report.history.reader import answer_query
 from perfsuite.testing.run_files import synthetic_run
 
 
@@ -26,11 +26,11 @@ def odd_dir(tmp_path: Path) -> Path:
 
 def test_a_select_is_answered_up_to_a_bound(odd_dir: Path) -> None:
     """Names of columns and rows come back; of more rows than asked for the first come, and that is said."""
-    answer = ask(odd_dir, "SELECT count(*) AS n, 'x' AS text FROM history")
+    answer = answer_query(open_history(odd_dir), "SELECT count(*) AS n, 'x' AS text FROM history")
     assert (answer.columns, answer.rows) == (("n", "text"), ((12, "x"),))
-    answer = ask(odd_dir, "SELECT * FROM range(100000000000)", most_rows=3)
+    answer = answer_query(open_history(odd_dir), "SELECT * FROM range(100000000000)", most_rows=3)
     assert (len(answer.rows), answer.is_cut) == (3, True)
-    answer = ask(odd_dir, "SELECT * FROM range(3)", most_rows=3)
+    answer = answer_query(open_history(odd_dir), "SELECT * FROM range(3)", most_rows=3)
     assert (len(answer.rows), answer.is_cut) == (3, False)
 
 
@@ -46,7 +46,7 @@ def test_a_select_is_answered_up_to_a_bound(odd_dir: Path) -> None:
 def test_what_is_no_single_select_is_refused(odd_dir: Path, query: str) -> None:
     """Nothing is written, attached, installed or set."""
     with pytest.raises(HistoryError, match="expected a single SELECT"):
-        ask(odd_dir, query)
+        answer_query(open_history(odd_dir), query)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_mistake_and_what_is_no_file_of_the_history_are_one_line(odd_dir: Path
     """DuckDB knows the files and not their folders: it cannot read their neighbours either."""
     (odd_dir / "runs" / "notes.txt").write_text("secret")
     with pytest.raises(HistoryError, match=r"^sql: [^\n]+$"):
-        ask(odd_dir, query.replace("{runs}", str(odd_dir / "runs").replace("'", "''")))
+        answer_query(open_history(odd_dir), query.replace("{runs}", str(odd_dir / "runs").replace("'", "''")))
 
 
 @pytest.mark.parametrize("column", ["measured_ns", "samples_ns"])
@@ -74,9 +74,10 @@ def test_a_file_that_is_damaged_where_the_query_reads_is_left_out(odd_dir: Path,
     first, last = column_place(damaged, column)
     content[first:last] = bytes(last - first)
     damaged.write_bytes(content)
-    answer = ask(odd_dir, f"SELECT count(*), max(hash({column})) FROM history")
+    history = open_history(odd_dir)
+    answer = answer_query(history, f"SELECT count(*), max(hash({column})) FROM history")
     assert answer.rows[0][0] == 12
-    assert [each.path for each in answer.skipped] == [damaged]
+    assert [each.path for each in history.skipped] == [damaged]
 
 
 def column_place(path: Path, column: str) -> tuple[int, int]:
@@ -100,7 +101,7 @@ def column_place(path: Path, column: str) -> tuple[int, int]:
 def test_a_query_without_end_is_ended(odd_dir: Path, query: str) -> None:
     """After the limit, in one line, also within a function that DuckDB cannot interrupt."""
     with pytest.raises(HistoryError, match=r"^sql: takes longer than 0.2 s, and was ended$"):
-        ask(odd_dir, query, limit_s=0.2)
+        answer_query(open_history(odd_dir), query, limit_s=0.2)
 
 
 @pytest.fixture
