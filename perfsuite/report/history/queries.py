@@ -48,8 +48,9 @@ class HistoryCase:
     last_outcome: Outcome
 
 
-#: Whether a row is of the board that a parameter names: by its identity, the beginning of it, or its host name.
-_OF_BOARD = "(?::VARCHAR IS NULL OR coalesce(starts_with(board, ?) OR board_hostname = ?, false))"
+#: Whether a row is of the device and the board that parameters name: this by its identity, its beginning, or host name.
+_CHOSEN = """($device::VARCHAR IS NULL OR device = $device)
+  AND ($board::VARCHAR IS NULL OR coalesce(starts_with(board, $board) OR board_hostname = $board, false))"""
 
 #: What keeps the runs of a board together; NULL of runs on the machine itself.
 _KEPT_BY = "CASE WHEN is_linked THEN board END"
@@ -63,13 +64,13 @@ _READABLE = f"""coalesce(run_id IS NOT NULL AND device IS NOT NULL AND case_id I
 
 _RUNS = f"""
 SELECT run_id, min(started_at) AS began_at, any_value(device), any_value(workload), count(*),
-  count(*) FILTER (WHERE list_contains(?, outcome)),
+  count(*) FILTER (WHERE list_contains($failing, outcome)),
   any_value(commit_sha), any_value(is_dirty), any_value(branch), bool_or(coalesce(is_injected, false)),
   any_value(against), any_value(board), any_value(board_hostname), any_value(is_linked)
 FROM history
-WHERE (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD} AND run_id IS NOT NULL AND device IS NOT NULL
+WHERE {_CHOSEN} AND run_id IS NOT NULL AND device IS NOT NULL
   AND started_at BETWEEN TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'
-GROUP BY run_id ORDER BY began_at DESC, run_id LIMIT ?
+GROUP BY run_id ORDER BY began_at DESC, run_id LIMIT $last
 """  # nosec B608  # constants of ours, and parameters
 
 _CASES = f"""
@@ -78,19 +79,18 @@ SELECT case_id, device, count(*) FILTER (is_readable), max(started_at) FILTER (i
   arg_max(measured_ns, started_at) FILTER (is_readable), arg_max(outcome, started_at) FILTER (is_readable),
   count(*) FILTER (NOT is_readable)
 FROM rows
-WHERE (?::VARCHAR IS NULL OR contains(lower(case_id), lower(?)) OR case_id GLOB ?)
-  AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}
+WHERE ($pattern::VARCHAR IS NULL OR contains(lower(case_id), lower($pattern)) OR case_id GLOB $pattern) AND {_CHOSEN}
 GROUP BY case_id, device ORDER BY case_id, device
 """  # nosec B608  # constants of ours, and parameters
 
 #: Which rows there are is found out by their narrow columns, and the others are read of these alone. With the case's id
 #: as a condition by itself, row groups without it are not read.
 _TRENDS = f"""
-WITH found AS (FROM stored WHERE {{}} AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}),
+WITH found AS (FROM stored WHERE {{}} AND {_CHOSEN}),
   rows AS (SELECT DISTINCT case_id, run_id, device, {_KEPT_BY} AS kept_by, started_at, {_READABLE} AS is_readable
     FROM found),
   newest AS (SELECT case_id, run_id FROM rows QUALIFY row_number() OVER (
-    PARTITION BY case_id, device, kept_by, is_readable ORDER BY started_at DESC, run_id DESC) <= ?)
+    PARTITION BY case_id, device, kept_by, is_readable ORDER BY started_at DESC, run_id DESC) <= $last)
 SELECT found.run_id, CASE WHEN {_READABLE} THEN started_at END, device, found.case_id, outcome, measured_ns, {{}},
   expected_ns, baseline_ns, sentinel_memory_ns, sentinel_compute_ns, fingerprint, fingerprint_digest, commit_sha,
   is_dirty, branch, engine, coalesce(is_injected, false), against, board, board_hostname, is_linked, {_READABLE}
@@ -107,8 +107,8 @@ def runs_of(
     history: HistoryReader, *, device: str | None = None, board: str | None = None, last: int | None = None
 ) -> tuple[HistoryRun, ...]:
     """Return the runs, the newest first."""
-    rows = history.rows(_RUNS, [list(_FAILING), device, device, board, board, board, last or _ALL])
-    return tuple(_run(row) for row in rows)
+    given = {"failing": list(_FAILING), "device": device, "board": board, "last": last or _ALL}
+    return tuple(_run(row) for row in history.rows(_RUNS, given))
 
 
 def run_ids(history: HistoryReader) -> frozenset[str]:
@@ -120,7 +120,7 @@ def cases_of(
     history: HistoryReader, *, pattern: str | None = None, device: str | None = None, board: str | None = None
 ) -> tuple[HistoryCase, ...]:
     """Return the cases whose id contains the pattern, in either case, or fits it (``*``, ``?``), sorted."""
-    rows = history.rows(_CASES, [pattern, pattern, pattern, device, device, board, board, board])
+    rows = history.rows(_CASES, {"pattern": pattern, "device": device, "board": board})
     _tell_unreadable(history, sum(row[6] for row in rows))
     return tuple(
         HistoryCase(
@@ -148,16 +148,13 @@ def trend_of(
 
     They are in the order of case, device and time.
     """
-    query = _TRENDS.format("case_id = ?", "samples_ns") if case_id is not None else _TRENDS.format("true", "NULL")
-    parameters = [*([] if case_id is None else [case_id]), device, device, board, board, board, last or _ALL]
-    n_unreadable, points = 0, []
-    for row in history.each_row(query, parameters):
-        if row[-1]:
-            points.append(_point(row))
-        else:
-            n_unreadable += 1
-    _tell_unreadable(history, n_unreadable)
-    return tuple(points)
+    is_one = case_id is not None
+    query = _TRENDS.format("case_id = $case_id" if is_one else "true", "samples_ns" if is_one else "NULL")
+    given = {**({"case_id": case_id} if is_one else {}), "device": device, "board": board, "last": last or _ALL}
+    found = [_point(row) if row[-1] else None for row in history.each_row(query, given)]  # of many, one row at a time
+    points = tuple(point for point in found if point)
+    _tell_unreadable(history, len(found) - len(points))
+    return points
 
 
 def _tell_unreadable(history: HistoryReader, n_rows: int) -> None:

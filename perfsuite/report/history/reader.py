@@ -70,7 +70,7 @@ class HistoryReader:
         """The files that the last question read, or that the next one will."""
         return tuple(path for group in self._listed().values() for path in group)
 
-    def rows(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows that a query over ``history`` gives; values come in as parameters, never in its text.
 
         Raises HistoryError where the folder cannot be read, or the query failed for another reason than a file that
@@ -78,7 +78,7 @@ class HistoryReader:
         """
         return list(self.each_row(query, parameters))
 
-    def each_row(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+    def each_row(self, query: str, parameters: Mapping[str, object] | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of `rows`, of which only some are in memory; raises HistoryError as that does."""
         with database_errors(f"{self._store.root}: cannot be read"), ExitStack() as stack:
             asked = self.ask(stack, query, parameters)
@@ -94,7 +94,7 @@ class HistoryReader:
         self,
         stack: ExitStack,
         query: str,
-        parameters: Sequence[object] = (),
+        parameters: Mapping[str, object] | None = None,
         *,
         most_rows: int = _ROWS_AT_ONCE,
         limit_s: float | None = None,
@@ -124,13 +124,13 @@ class HistoryReader:
         self,
         connection: DuckDBPyConnection,
         query: str,
-        parameters: Sequence[object],
+        parameters: Mapping[str, object] | None,
         most_rows: int,
         writes: Path | None,
     ) -> Asked:
         lock_down(connection, [*self.paths, *([writes] if writes else ())])
         create_history(connection, self._listed().values())
-        answer = connection.execute(query, list(parameters))
+        answer = connection.execute(query, parameters or None)
         columns = tuple(str(column[0]) for column in answer.description or ())
         return Asked(connection=connection, columns=columns, rows=answer.fetchmany(most_rows))
 

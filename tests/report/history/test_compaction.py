@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,18 +69,6 @@ def test_a_merge_that_dies_loses_and_doubles_nothing(
     compact(history_dir)
     assert len(list(history_dir.rglob("*.parquet"))) == 1
     assert held(history_dir) == (4, 48, 4)
-
-
-def test_a_merge_that_dies_while_writing_changes_nothing(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dying(source: str, target: Path) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", dying)
-        with pytest.raises(Killed):
-            compact(history_dir)
-    assert held(history_dir) == (4, 48, 4)
-    assert len(loose_files(history_dir)) == 4
 
 
 def test_a_reader_does_not_mind_files_that_go(history_dir: Path) -> None:

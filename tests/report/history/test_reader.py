@@ -155,7 +155,7 @@ def test_the_database_loads_nothing_and_is_limited(history_dir: Path) -> None:
     """No extension is installed or loaded by itself, and memory is limited."""
     history = open_history(history_dir)
     names = ("autoinstall_known_extensions", "autoload_known_extensions")
-    rows = history.rows("SELECT value FROM duckdb_settings() WHERE list_contains(?, name)", [list(names)])
+    rows = history.rows("SELECT value FROM duckdb_settings() WHERE list_contains($names, name)", {"names": [*names]})
     assert rows == [("false",), ("false",)]
     ((limit,),) = history.rows("SELECT current_setting('memory_limit')")
     assert limit == "244.1 MiB"
