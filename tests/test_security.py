@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import HistoryError
-from perfsuite.records.history_place import HistoryBucket
-from perfsuite.report.history import bucket as bucket_module
-from perfsuite.report.history.bucket import OpenBucket
+from perfsuite.report.history import store
+from perfsuite.report.history.store import BucketStore
 from tools import audit_packages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,12 +41,12 @@ def test_the_page_is_short() -> None:
 def test_an_error_of_s3_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even where the endpoint's address has a password and the server is away."""
     pytest.importorskip("obstore")
-    monkeypatch.setattr(bucket_module, "_MOST_REPETITIONS", 0)
+    monkeypatch.setattr(store, "_MOST_REPETITIONS", 0)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter-1")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "hunter-2")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter-3@127.0.0.1:9")
     with pytest.raises(HistoryError) as told:
-        OpenBucket(HistoryBucket(address="s3://farm/nights")).objects()
+        BucketStore("s3://farm/nights").paths()
     assert "cannot be" in str(told.value)
     assert "hunter-" not in str(told.value)
 

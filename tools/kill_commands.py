@@ -28,7 +28,7 @@ from perfsuite.nightly import night_state, plan_file
 from perfsuite.records.bundle import check_bundle
 from perfsuite.records.whole_file import file_digest
 from perfsuite.records.whole_set import pending_text
-from perfsuite.report.history import append, open_history
+from perfsuite.report.history import open_history
 from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_run
 from perfsuite.verdict.approval import approvals_path
@@ -121,16 +121,11 @@ def _prepare_history(n_added: int, n_new: int) -> None:
 
 
 def _see_history() -> Seen:
-    with open_history(Path("history")) as history:
-        rows = history.rows("SELECT run_id, case_id, measured_ns FROM history ORDER BY ALL")
-        if history.skipped:
-            raise PerfsuiteError(history.skipped[0].text)
+    history = open_history(Path("history"))
+    rows = history.rows("SELECT run_id, case_id, measured_ns FROM history ORDER BY ALL")
+    if history.skipped:
+        raise PerfsuiteError(history.skipped[0].text)
     return {f"{run} {case}": ns for run, case, ns in rows}
-
-
-def _add_and_merge() -> int:
-    append.MOST_LOOSE = 3
-    return main(["history", "add", "runs", "--history=history"])
 
 
 #: Stands for pytest: leaves the run of a cell, and a line for each start.
@@ -292,9 +287,6 @@ COMMANDS = {
         run=lambda: main(["history", "add", "runs", "--history=history"]),
         see=_see_history,
         is_one_step=False,
-    ),
-    "history add and merge": Command(
-        prepare=lambda: _prepare_history(3, 2), run=_add_and_merge, see=_see_history, is_one_step=False
     ),
     "history compact": Command(
         prepare=lambda: _prepare_history(4, 0),

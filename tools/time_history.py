@@ -1,7 +1,6 @@
 """Times a case's trend over a large history in fresh processes.
 
-Three layouts: as appending leaves it, which merges every 65 files; nothing merged at all, which no perfsuite leaves but
-a folder of copied files may be; and one file, as `perfsuite history compact` leaves it.
+Two layouts: a file a run, as runs leave it, and one file, as `perfsuite history compact` leaves it.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perfsuite.report.history.append import MOST_LOOSE, fill_table, run_rows
-from perfsuite.report.history.compaction import compact, merge_loose
-from perfsuite.report.history.database import database, write_rows
-from perfsuite.report.history.folder import loose_files, loose_path
+from perfsuite.report.history.append import file_name, fill_table, run_rows
+from perfsuite.report.history.compaction import compact
+from perfsuite.report.history.database import copy_statement, database
+from perfsuite.report.history.store import FolderStore
 from perfsuite.testing.run_files import synthetic_run
 
 _BEGAN_AT = datetime(2023, 3, 1, 2)
@@ -30,8 +29,8 @@ import json, re, sys, time
 began_s = time.perf_counter()
 from pathlib import Path
 from perfsuite.report.history import open_history, trend_of
-with open_history(Path(sys.argv[1])) as history:
-    n_points = len(trend_of(history, sys.argv[2]))
+history = open_history(Path(sys.argv[1]))
+n_points = len(trend_of(history, sys.argv[2]))
 print(json.dumps({
     "query_s": round(time.perf_counter() - began_s, 3),
     "peak_mb": round(int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1000.0, 1),
@@ -42,17 +41,16 @@ print(json.dumps({
 _LIMIT_S = 120
 
 
-def make_runs(history_dir: Path, n_runs: int, n_cases: int, *, merges: bool) -> str:
+def make_runs(history_dir: Path, n_runs: int, n_cases: int) -> str:
     """Write a file a run, every run with its own times; return the id of a case that all of them hold."""
-    run = synthetic_run(n_cases=n_cases)
+    run, store = synthetic_run(n_cases=n_cases), FolderStore(history_dir)
     with database() as connection:
         fill_table(connection, run_rows(run))
         for index in range(n_runs):
             began_at, run_id = _BEGAN_AT + timedelta(days=index), f"{index:016x}"
             connection.execute(_RUN_OF_ITS_OWN, [run_id, began_at, index])
-            write_rows(connection, "each_run", loose_path(history_dir, began_at, run_id))
-            if merges and len(loose_files(history_dir)) > MOST_LOOSE:
-                merge_loose(history_dir)
+            name = file_name(began_at, run_id)
+            store.write(name, lambda path: connection.execute(copy_statement("each_run", path)))
     return run.judgements[len(run.judgements) // 2].case_id
 
 
@@ -93,15 +91,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="fresh processes each; default 5")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        appended, unmerged = Path(folder) / "appended", Path(folder) / "unmerged"
+        history_dir = Path(folder)
+        case_id = make_runs(history_dir, options.runs, options.cases)
         told: dict[str, Any] = {"n_runs": options.runs, "n_cases": options.cases}
-        for name, history_dir in (("appended", appended), ("unmerged", unmerged)):
-            case_id = make_runs(history_dir, options.runs, options.cases, merges=history_dir is appended)
-            told[name] = timed(history_dir, case_id, options.repeats)
+        told["a_file_a_run"] = timed(history_dir, case_id, options.repeats)
         began_s = time.perf_counter()
-        compact(unmerged)
+        compact(history_dir)
         told["compact_s"] = round(time.perf_counter() - began_s, 2)
-        told["compacted"] = timed(unmerged, case_id, options.repeats)
+        told["compacted"] = timed(history_dir, case_id, options.repeats)
     print(json.dumps(told, indent=1))
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure, percent
 from perfsuite.units import format_change, format_count, format_ns
-from perfsuite.verdict.changes import CaseChange, drift_lines
-from perfsuite.verdict.creep import case_summaries
+from perfsuite.verdict.changes import CaseChange, case_summaries, drift_lines
 from perfsuite.verdict.drift import fitted_weights
 from perfsuite.verdict.entry import BaselineEntry, StoredSession
 from perfsuite.verdict.recorded_run import RecordedRun

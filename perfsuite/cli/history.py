@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -140,7 +139,7 @@ def _add_upkeep(actions: Commands) -> None:
     text = f"longest time for the query, s (default {_LIMIT_S:g}, at most 86,400)"
     sql.add_argument("--limit-s", type=float, default=_LIMIT_S, metavar="S", help=text)
     _add_formats(sql)
-    sql.set_defaults(run=partial(_run, "history_listings", "answer_query"))
+    sql.set_defaults(run=partial(_run, "history_listings", "answer_sql"))
 
 
 def _run(module: str, name: str, options: argparse.Namespace) -> int:
@@ -149,6 +148,5 @@ def _run(module: str, name: str, options: argparse.Namespace) -> int:
     place = None if named is None else history_place(named, "--history=")
     require("duckdb", "perfsuite history")
     options.history = place or kept_folder("history")
-    import_module("perfsuite.cli.history_texts").check_texts(options)
-    run: Callable[[argparse.Namespace], int] = getattr(import_module(f"perfsuite.cli.{module}"), name)
-    return run(options)
+    action = getattr(import_module(f"perfsuite.cli.{module}"), name)
+    return int(import_module("perfsuite.cli.history_texts").answered(action, options))

@@ -8,29 +8,21 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
 from perfsuite.cli.answer import Answer, fields_of, give
 from perfsuite.cli.history_listings import case_points, commit_text, place_text
-from perfsuite.cli.history_texts import check_last, empty_text, tell_skipped
+from perfsuite.cli.history_texts import empty_text
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import DeviceError, HistoryError
+from perfsuite.errors import DeviceError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import (
-    HistoryReader,
-    bare_point,
-    nights_of,
-    open_history,
-    points_of_runs,
-    trends_of,
-)
+from perfsuite.report.history import HistoryReader, trend_of
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import (
@@ -38,8 +30,6 @@ from perfsuite.verdict.change_points import (
     ChangePoint,
     MachineChange,
     find_changes,
-    search_nights,
-    with_points,
 )
 from perfsuite.verdict.steps import STANDARD_STEPS
 
@@ -94,9 +84,6 @@ def _log(repo: Path, old: str, new: str) -> tuple[tuple[str, ...], str]:
 #: Tells the commits between those of two runs.
 Between: TypeAlias = Callable[[Commit | None, Commit | None], CommitsBetween]
 
-#: Reads runs of a history as the options say.
-Read: TypeAlias = Callable[[HistoryReader, argparse.Namespace], Sequence[TrendPoint]]
-
 #: A case, its device, and what is reported of it.
 CaseAdvice: TypeAlias = tuple[str, str, ChangeAdvice]
 
@@ -117,96 +104,22 @@ class Seam:
     changes: tuple[ChangePoint, ...]
 
 
-def list_changes(options: argparse.Namespace) -> int:
+def list_changes(history: HistoryReader, options: argparse.Namespace) -> int:
     """Tell where cases changed over the runs of a history."""
-    if options.case_id is None:
-        return _list_all_changes(options)
-    points, empty = points_for_changes(options, case_points)
+    points = all_points(history, options) if options.case_id is None else case_points(history, options)
     tell_left_out(points, options)
-    tell_changes(points, options, empty=empty)
+    tell_changes(points, options, empty="" if points else empty_text(history, options))
     return 0
-
-
-def _list_all_changes(options: argparse.Namespace) -> int:
-    """Tell where all cases changed; of a large history only the runs beside changes are read whole."""
-    _check(options)
-    with open_history(options.history) as history:
-        seen = _Seen()
-        searched = list(_searched(history, options, seen))
-        advice = _with_points(history, searched)
-        tell_skipped(history.skipped)
-        empty = "" if advice else empty_text(history, options)
-    _tell_without_time(seen.n_without, options)
-    _tell_advice(advice, options, empty=empty, names_boards=len(seen.boards) > 1)
-    return 0
-
-
-@dataclass(kw_only=True, slots=True)
-class _Seen:
-    """What is reported of runs beside their changes."""
-
-    n_without: int = 0
-    boards: set[str | None] = field(default_factory=set)
-
-
-def _searched(history: HistoryReader, options: argparse.Namespace, seen: _Seen) -> Iterator[CaseAdvice]:
-    chosen = {"device": options.device, "board": options.board, "last": options.last}
-    for case_id, device, nights in nights_of(history, **chosen):
-        seen.n_without += sum(1 for night in nights if night.measured_ns is not None and night.measured_ns <= 0)
-        seen.boards.update(map(attrgetter("kept_by"), nights))
-        yield case_id, device, search_nights(case_id, nights, _weights(device), partial(bare_point, case_id, device))
-
-
-def _with_points(history: HistoryReader, searched: Sequence[CaseAdvice]) -> list[CaseAdvice]:
-    """Read the runs beside the changes whole.
-
-    Raises HistoryError: such a run is there no more.
-    """
-    places = {
-        (case_id, point.run_id)
-        for case_id, _, advice in searched
-        for changes in (advice.changes, advice.machine_changes)
-        for change in changes
-        for point in (change.before, change.after)
-    }
-    found = points_of_runs(history, places)
-    if gone := places - found.keys():
-        raise HistoryError(f"the history: lost {format_count(len(gone), 'row')} while it was read; ask again")
-    return [
-        (case_id, device, with_points(advice, lambda point: found[point.case_id, point.run_id]))
-        for case_id, device, advice in searched
-    ]
-
-
-def points_for_changes(options: argparse.Namespace, read: Read) -> tuple[Sequence[TrendPoint], str]:
-    """Read the runs to look at for changes; where there are none, return also what to say of that.
-
-    Raises HistoryError: ``--last`` or ``--repo`` cannot be, or the history cannot be read.
-    """
-    _check(options)
-    with open_history(options.history) as history:
-        points = read(history, options)
-        tell_skipped(history.skipped)
-        return points, "" if points else empty_text(history, options)
-
-
-def _check(options: argparse.Namespace) -> None:
-    check_last(options)
-    if not options.repo.is_dir():
-        raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
 
 
 def all_points(history: HistoryReader, options: argparse.Namespace) -> Sequence[TrendPoint]:
     """Return the newest runs of all cases."""
-    return trends_of(history, device=options.device, board=options.board, last=options.last)
+    return trend_of(history, device=options.device, board=options.board, last=options.last)
 
 
 def tell_left_out(points: Sequence[TrendPoint], options: argparse.Namespace) -> None:
     """Count on standard error the times in which no change can be looked for."""
-    _tell_without_time(sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points), options)
-
-
-def _tell_without_time(n_without: int, options: argparse.Namespace) -> None:
+    n_without = sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points)
     if n_without:
         times = format_count(n_without, "time")
         print(f"perfsuite: {terminal_text(str(options.history))}: {times} of 0 ns or less; left out", file=sys.stderr)
@@ -214,10 +127,7 @@ def _tell_without_time(n_without: int, options: argparse.Namespace) -> None:
 
 def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, empty: str) -> None:
     """Print where cases changed, by device and time, with the commits in between."""
-    _tell_advice(advice_by_case(points), options, empty=empty, names_boards=has_boards(points))
-
-
-def _tell_advice(advice: Sequence[CaseAdvice], options: argparse.Namespace, *, empty: str, names_boards: bool) -> None:
+    advice, names_boards = advice_by_case(points), has_boards(points)
     between = cache(partial(commits_between, options.repo))  # cases change together: git is asked once for all of them
     lines = _lines(advice, between, names_boards=names_boards) if advice else iter([terminal_text(empty)])
     give(Answer(parts=lambda: lines, plain=lambda: [_plain_advice(each, between) for each in advice]), options)

@@ -11,13 +11,13 @@ from operator import attrgetter
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Records, Sheet, cell_text, check_picture, draw, give
-from perfsuite.cli.history_texts import check_last, empty_text, tell_skipped
+from perfsuite.cli.history_texts import empty_text
 from perfsuite.errors import HistoryError, PerfsuiteError, meant
 from perfsuite.records.case import named_case
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import HistoryCase, HistoryReader, HistoryRun, cases_of, open_history, runs_of, trend_of
-from perfsuite.report.history.reader import ask
+from perfsuite.report.history import HistoryCase, HistoryReader, HistoryRun, cases_of, runs_of, trend_of
+from perfsuite.report.history.reader import answer_query
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count, format_ns
 
@@ -40,41 +40,34 @@ _HEADINGS = {
     "is_injected": "slowed",
 }
 
+
+def _named(names: str) -> dict[str, Callable[[Any], Any]]:
+    return {name: attrgetter(name) for name in names.split()}
+
+
 _RUN: Mapping[str, Callable[[HistoryRun], Any]] = {
-    "started_at": lambda run: run.started_at,
-    "device": lambda run: run.device,
+    **_named("started_at device"),
     "board": lambda run: run.board.kept_by if run.board else None,
-    "workload": lambda run: run.workload,
-    "n_cases": lambda run: run.n_cases,
-    "n_failed": lambda run: run.n_failed,
+    **_named("workload n_cases n_failed"),
     "commit": lambda run: commit_text(run.commit),
-    "run_id": lambda run: run.run_id,
-    "against": lambda run: run.against,
-    "is_injected": lambda run: run.is_injected,
+    **_named("run_id against is_injected"),
 }
 
-_CASE: Mapping[str, Callable[[HistoryCase], Any]] = {
-    name: attrgetter(name) for name in ("case_id", "device", "n_runs", "last_at", "last_measured_ns", "last_outcome")
-}
+_CASE: Mapping[str, Callable[[HistoryCase], Any]] = _named(
+    "case_id device n_runs last_at last_measured_ns last_outcome"
+)
 
 _POINT: Mapping[str, Callable[[TrendPoint], Any]] = {
-    **{name: attrgetter(name) for name in ("case_id", "device", "run_id", "started_at", "outcome", "measured_ns")},
-    "samples_ns": lambda point: list(point.samples_ns),
-    "expected_ns": lambda point: point.expected_ns,
-    "baseline_ns": lambda point: point.baseline_ns,
-    "sentinels_ns": lambda point: dict(point.sentinels_ns),
-    "fingerprint_digest": lambda point: point.fingerprint_digest,
+    **_named("case_id device run_id started_at outcome measured_ns samples_ns expected_ns baseline_ns sentinels_ns"),
+    "fingerprint_digest": attrgetter("fingerprint_digest"),
     "commit_sha": lambda point: point.commit and point.commit.sha,
     "is_dirty": lambda point: point.commit and point.commit.is_dirty,
     "branch": lambda point: point.commit and point.commit.branch,
-    "engine": lambda point: point.engine,
-    "is_injected": lambda point: point.is_injected,
-    "against": lambda point: point.against,
+    **_named("engine is_injected against"),
     "board": lambda point: point.board and point.board.identity,
     "board_hostname": lambda point: point.board and point.board.hostname,
     "is_linked": lambda point: point.board and point.board.is_linked,
 }
-
 
 _SHOWN: Mapping[str, Callable[[Any], str]] = {"last_measured_ns": format_ns}
 
@@ -140,28 +133,17 @@ def _trend_sheet(nights: Sequence[TrendPoint]) -> Sheet:
     return Sheet(("run began (UTC)", ">measured", ">to run before", "outcome", "commit", "fingerprint"), rows)
 
 
-#: The most rows and seconds that may be asked for.
-_MOST_ROWS, _MOST_LIMIT_S = 100_000_000, 86_400.0
-
-
-def list_runs(options: argparse.Namespace) -> int:
+def list_runs(history: HistoryReader, options: argparse.Namespace) -> int:
     """List the runs."""
-    check_last(options)
-    with open_history(options.history) as history:
-        runs = runs_of(history, device=options.device, board=options.board, last=options.last)
-        tell_skipped(history.skipped)
-        empty = "" if runs else empty_text(history, options)
-    give(Answer.of(runs_records(runs), empty=empty), options)
+    runs = runs_of(history, device=options.device, board=options.board, last=options.last)
+    give(Answer.of(runs_records(runs), empty="" if runs else empty_text(history, options)), options)
     return 0
 
 
-def list_cases(options: argparse.Namespace) -> int:
+def list_cases(history: HistoryReader, options: argparse.Namespace) -> int:
     """List the cases."""
-    with open_history(options.history) as history:
-        cases = cases_of(history, pattern=options.pattern, device=options.device, board=options.board)
-        tell_skipped(history.skipped)
-        empty = "" if cases else _no_cases_text(history, options)
-    give(Answer.of(cases_records(cases), empty=empty), options)
+    cases = cases_of(history, pattern=options.pattern, device=options.device, board=options.board)
+    give(Answer.of(cases_records(cases), empty="" if cases else _no_cases_text(history, options)), options)
     return 0
 
 
@@ -174,13 +156,10 @@ def _no_cases_text(history: HistoryReader, options: argparse.Namespace) -> str:
     return f"{options.history}: holds no case that fits {options.pattern!r}{alike}"
 
 
-def tell_trend(options: argparse.Namespace) -> int:
+def tell_trend(history: HistoryReader, options: argparse.Namespace) -> int:
     """Show one case over all runs, and draw it where a file is named."""
-    check_last(options)
     check_picture(options.plot)
-    with open_history(options.history) as history:
-        points = case_points(history, options)
-        tell_skipped(history.skipped)
+    points = case_points(history, options)
     give(trend_answer(points), options)
     if options.plot is not None:
         from perfsuite.report.history.chart import trend_chart
@@ -201,27 +180,19 @@ def case_points(history: HistoryReader, options: argparse.Namespace) -> tuple[Tr
         return points
     known = [each.case_id for each in cases_of(history, **chosen)]
     if not known:
-        tell_skipped(history.skipped)
         raise HistoryError(empty_text(history, options))
     try:
         case_id = named_case(options.case_id, known, f"{options.history}: CASE ")
     except PerfsuiteError as error:
-        tell_skipped(history.skipped)
         raise HistoryError(f"{error}; 'perfsuite history cases' lists all") from None
     return trend_of(history, case_id, **chosen, last=options.last)
 
 
-def answer_query(options: argparse.Namespace) -> int:
+def answer_sql(history: HistoryReader, options: argparse.Namespace) -> int:
     """Answer a SELECT of somebody's own."""
-    if not 1 <= options.rows <= _MOST_ROWS:
-        raise HistoryError(f"--rows={options.rows}: expected 1 to {_MOST_ROWS:,}")
-    if not 0.0 < options.limit_s <= _MOST_LIMIT_S:
-        raise HistoryError(f"--limit-s={options.limit_s:g}: expected more than 0 and at most {_MOST_LIMIT_S:,.0f}")
-    answered = ask(options.history, options.query, most_rows=options.rows, limit_s=options.limit_s)
-    tell_skipped(answered.skipped)
-    if answered.is_cut:
+    found = answer_query(history, options.query, most_rows=options.rows, limit_s=options.limit_s)
+    if found.is_cut:
         told = f"more than {options.rows:,} rows; these are the first; --rows N gives more"
         print(f"perfsuite: sql: {told}", file=sys.stderr)
-    records = Records(columns=tuple(answered.columns), rows=tuple(answered.rows))
-    give(Answer.of(records, empty="no rows"), options)
+    give(Answer.of(Records(columns=found.columns, rows=found.rows), empty="no rows"), options)
     return 0

@@ -9,19 +9,21 @@ from functools import cache, partial
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.history_changes import advice_by_case, all_points, commits_between, points_for_changes, tell_left_out
+from perfsuite.cli.history_changes import advice_by_case, all_points, commits_between, tell_left_out
+from perfsuite.cli.history_texts import empty_text
 from perfsuite.errors import HistoryError
 from perfsuite.records.trend_point import TrendPoint
+from perfsuite.report.history import HistoryReader
 from perfsuite.report.page.history import ChangeMark, write_history_page
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 
 
-def write_page(options: argparse.Namespace) -> int:
+def write_page(history: HistoryReader, options: argparse.Namespace) -> int:
     """Write the page of a history; say where it is and what it shows."""
-    points, empty = points_for_changes(options, all_points)
-    if empty:
-        raise HistoryError(empty)
+    points = all_points(history, options)
+    if not points:
+        raise HistoryError(empty_text(history, options))
     chosen = [each for each in points if _is_chosen(each.case_id, options.pattern)]
     if not chosen:
         raise HistoryError(

@@ -4,42 +4,47 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError, meant
 from perfsuite.records.history_place import HistoryPlace
-from perfsuite.report.history import HistoryReader, runs_of
+from perfsuite.report.history import HistoryReader, SkippedFile, open_history, runs_of
 from perfsuite.report.visible import terminal_text
 
-if TYPE_CHECKING:
-    from perfsuite.report.history.folder import SkippedFile
-
-
-#: More runs than any history has.
-_MOST_RUNS = 1_000_000_000
+#: More runs than any history has, and the most rows and seconds that may be asked for.
+_MOST_RUNS, _MOST_ROWS, _MOST_LIMIT_S = 1_000_000_000, 100_000_000, 86_400.0
 
 #: What positional arguments are called where people read of them.
 _NAMES = {"case_id": "CASE", "pattern": "PATTERN", "query": "SELECT"}
 
 
-def check_last(options: argparse.Namespace) -> None:
-    """Refuse a number of runs below 1, or beyond what DuckDB counts."""
-    if options.last is not None and options.last < 1:
-        raise HistoryError(f"--last={options.last}: expected 1 or more runs")
-    if options.last is not None and options.last > _MOST_RUNS:
-        raise HistoryError(f"--last={options.last}: expected at most {_MOST_RUNS:,} runs")
+def answered(action: Callable[[HistoryReader, argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Run a subcommand on its history; name on standard error each file that is left out.
+
+    Raises HistoryError: an option cannot be, or the subcommand raises it.
+    """
+    _check(options)
+    history = open_history(options.history)
+    try:
+        return action(history, options)
+    finally:
+        tell_skipped(history.skipped)
 
 
-def check_texts(options: argparse.Namespace) -> None:
-    """Refuse arguments that DuckDB takes for no text."""
-    texts = {name: value for name, value in vars(options).items() if isinstance(value, str)}
-    for name, value in {**texts, "history": str(options.history)}.items():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise HistoryError(f"{_NAMES.get(name, f'--{name}')}={value!a}: is not UTF-8") from error
+def _check(options: argparse.Namespace) -> None:
+    given = vars(options)
+    for name, value in {**given, "history": str(options.history)}.items():
+        if isinstance(value, str) and value.encode("utf-8", "replace").decode() != value:
+            raise HistoryError(f"{_NAMES.get(name, f'--{name}')}={value!a}: is not UTF-8")
+    if (last := given.get("last")) is not None and not 1 <= last <= _MOST_RUNS:
+        raise HistoryError(f"--last={last}: expected 1 to {_MOST_RUNS:,} runs")
+    if not 1 <= given.get("rows", 1) <= _MOST_ROWS:
+        raise HistoryError(f"--rows={options.rows}: expected 1 to {_MOST_ROWS:,}")
+    if not 0.0 < given.get("limit_s", 1.0) <= _MOST_LIMIT_S:
+        raise HistoryError(f"--limit-s={options.limit_s:g}: expected more than 0 and at most {_MOST_LIMIT_S:,.0f}")
+    if not given.get("repo", Path()).is_dir():
+        raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
 
 
 def tell_skipped(skipped: Iterable[SkippedFile]) -> None:

@@ -12,16 +12,15 @@ from perfsuite.cli.history_texts import tell_skipped
 from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.run_file import RunFile, read_run_file
-from perfsuite.report.history import append_run, compact, open_history, run_ids
+from perfsuite.report.history import HistoryReader, append_run, compact, run_ids
 from perfsuite.report.history.append import run_identity
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 
 
-def add_runs(options: argparse.Namespace) -> int:
+def add_runs(history: HistoryReader, options: argparse.Namespace) -> int:
     """Add runs that are not there yet; of a folder of runs, those that were interrupted are left out."""
-    with open_history(options.history) as history:
-        known = set(run_ids(history))
+    known = set(run_ids(history))
     done = [each for named in options.runs for each in _try_to_add(named, options.history, known)]
 
     def parts() -> Iterator[Part]:
@@ -69,7 +68,7 @@ def _added(run: RunFile, place: HistoryPlace, known: set[str], *, is_one_of_many
     return f"{format_count(len(run.judgements), 'case')} added"
 
 
-def merge_files(options: argparse.Namespace) -> int:
+def merge_files(_: HistoryReader, options: argparse.Namespace) -> int:
     """Merge all files into one."""
     if isinstance(options.history, Path) and not options.history.is_dir():
         raise HistoryError(f"--history={options.history}: is no folder; nothing to compact")

@@ -15,8 +15,8 @@ from perfsuite.records.fingerprint import ENGINE, Fingerprint, asked_fields, dif
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
+from perfsuite.verdict.changes import find_creep, unknown_creep
 from perfsuite.verdict.compare import BaselineMatch
-from perfsuite.verdict.creep import find_creep, unknown_creep
 from perfsuite.verdict.drift import fitted_weights, suspicion
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_case

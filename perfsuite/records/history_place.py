@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,18 +16,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _S3 = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,62}(?:/(?!\.{1,2}(?:/|$))[^/\0]+)*/?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryBucket:
-    """A history on S3, whose endpoint and credentials are those of the environment."""
-
-    #: Such as ``s3://farm/history``, without a slash at the end.
-    address: str
-
-    def __str__(self) -> str:
-        return self.address
-
-
-HistoryPlace: TypeAlias = Path | HistoryBucket
+#: A folder, or the address of a prefix such as ``s3://farm/history``; S3's endpoint and credentials are those of the
+#: environment.
+HistoryPlace: TypeAlias = Path | str
 
 
 def history_place(named: str, asked: str) -> HistoryPlace:
@@ -42,4 +32,4 @@ def history_place(named: str, asked: str) -> HistoryPlace:
         expected = "a folder of this machine, mounted ones included, or s3://BUCKET/PREFIX"
         raise HistoryError(f"{asked}{named}: is an address, expected {expected}")
     require("obstore", f"{asked}{named}", HistoryError)
-    return HistoryBucket(address=named.rstrip("/"))
+    return named.rstrip("/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
 
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import BoardName, Commit
@@ -39,30 +38,6 @@ class TrendPoint:
     def kept_by(self) -> str | None:
         """The identity of the board that a series of runs is kept by; None where machines of a kind share one."""
         return self.board.kept_by if self.board else None
-
-
-class Night(NamedTuple):
-    """What a search for changes asks of a case's run: the least that it can be, for there are millions."""
-
-    #: What the run is known by to whoever searches.
-    run: Any
-    #: Since 1970, UTC, in microseconds.
-    started_at_us: int
-    measured_ns: int | None
-    outcome: str
-    #: Whether it was neither slowed down on purpose nor measured in pairs.
-    is_plain: bool
-    #: Medians of the sentinels beside the case.
-    memory_ns: int | None
-    compute_ns: int | None
-    fingerprint_digest: str | None
-    #: The identity of the board that a series of runs is kept by.
-    kept_by: str | None
-
-    def sentinel_ns(self, name: str) -> int | None:
-        """Return a sentinel's median; None where there is none above 0."""
-        time_ns = self.memory_ns if name == "memory" else self.compute_ns if name == "compute" else None
-        return time_ns if time_ns is not None and time_ns > 0 else None
 
 
 def has_boards(points: Iterable[TrendPoint]) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from operator import attrgetter
@@ -13,9 +12,9 @@ from statistics import median
 
 from perfsuite.records.fingerprint import differences
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.trend_point import Night, TrendPoint
+from perfsuite.records.trend_point import TrendPoint
 from perfsuite.units import format_change, format_count, format_ns
-from perfsuite.verdict.drift import COMPUTE, MEMORY, MOST_DRIFT_RATIO, sentinel_of
+from perfsuite.verdict.drift import MOST_DRIFT_RATIO, sentinel_of
 from perfsuite.verdict.significance import Change
 from perfsuite.verdict.steps import STANDARD_STEPS, Step, StepDesign, find_steps
 
@@ -27,9 +26,6 @@ _NIGHTS_BESIDE = 7
 
 #: Runs of another machine after which the ones before it have ended.
 _FEWEST_TO_REPLACE = 2
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Confidence(str, Enum):
@@ -113,125 +109,81 @@ def find_changes(
 
     Points are in the order of time; weights say how far times follow the drift of each sentinel.
     """
-    nights = [_night(point) for point in points]
-    return search_nights(points[0].case_id if points else "", nights, weights, attrgetter("run"), design)
-
-
-def _night(point: TrendPoint) -> Night:
-    return Night(
-        run=point,
-        started_at_us=(point.started_at - _EPOCH) // timedelta(microseconds=1),
-        measured_ns=point.measured_ns,
-        outcome=point.outcome,
-        is_plain=not point.is_injected and point.against is None,
-        memory_ns=point.sentinels_ns.get(MEMORY),
-        compute_ns=point.sentinels_ns.get(COMPUTE),
-        fingerprint_digest=point.fingerprint_digest,
-        kept_by=point.kept_by,
-    )
-
-
-def search_nights(
-    case_id: str,
-    runs: Sequence[Night],
-    weights: Mapping[str, float],
-    point_of: Callable[[Night], TrendPoint],
-    design: StepDesign = STANDARD_STEPS,
-) -> ChangeAdvice:
-    """Find what changed, as `find_changes` does, of runs whose points are asked for only where something is found."""
-    nights = [night for night in runs if _is_night(night)]
+    nights = [night for night in points if _is_night(night)]
     series = _by_machine(nights)
-    changes = [change for each in series for change in _changes(case_id, each, weights, point_of, design)]
+    changes = [change for each in series for change in _changes(each, weights, design)]
     seams = [(replaced, new) for new in series if (replaced := _replaced_by(new, series))]
     return ChangeAdvice(
         changes=tuple(sorted(changes, key=lambda change: change.after.started_at)),
         machine_changes=tuple(
-            _machine_change(max(replaced, key=lambda each: each[-1].started_at_us), new, point_of)
-            for replaced, new in seams
+            _machine_change(max(replaced, key=lambda each: each[-1].started_at), new) for replaced, new in seams
         ),
         n_nights=len(nights),
         n_last_nights=_n_last_nights(series, design),
     )
 
 
-def with_points(advice: ChangeAdvice, point_of: Callable[[TrendPoint], TrendPoint]) -> ChangeAdvice:
-    """Return advice with other points for those that it has, such as whole ones."""
-    return replace(
-        advice,
-        changes=tuple(
-            replace(each, before=point_of(each.before), after=point_of(each.after)) for each in advice.changes
-        ),
-        machine_changes=tuple(
-            _between(point_of(each.before), point_of(each.after), each.ratio) for each in advice.machine_changes
-        ),
-    )
-
-
-def _is_night(night: Night) -> bool:
+def _is_night(night: TrendPoint) -> bool:
     """Say whether a run is one of a series; as of a baseline, runs in pairs and slowed ones are not."""
-    return (night.measured_ns or 0) > 0 and night.is_plain and night.outcome not in _NOT_MEASURED
+    is_plain = not night.is_injected and night.against is None
+    return (night.measured_ns or 0) > 0 and is_plain and night.outcome not in _NOT_MEASURED
 
 
-def _by_machine(nights: Sequence[Night]) -> list[list[Night]]:
+def _by_machine(nights: Sequence[TrendPoint]) -> list[list[TrendPoint]]:
     """Part the nights by fingerprint and board, in the order in which these appeared."""
-    series: dict[tuple[str | None, str | None], list[Night]] = {}
+    series: dict[tuple[str | None, str | None], list[TrendPoint]] = {}
     for machine, following in groupby(nights, key=attrgetter("fingerprint_digest", "kept_by")):
         series.setdefault(machine, []).extend(following)
     return list(series.values())
 
 
-def _n_last_nights(series: Sequence[Sequence[Night]], design: StepDesign) -> int:
+def _n_last_nights(series: Sequence[Sequence[TrendPoint]], design: StepDesign) -> int:
     """Return how long the series that goes on is: of each board the last one, and of these the longest.
 
     One that another replaced has ended, and so has one after whose last run another alone shows changes.
     """
     replaced = [id(old) for new in series for old in _replaced_by(new, series)]
-    last: dict[str | None, Sequence[Night]] = {}
-    for each in sorted(series, key=lambda each: each[-1].started_at_us):
+    last: dict[str | None, Sequence[TrendPoint]] = {}
+    for each in sorted(series, key=lambda each: each[-1].started_at):
         if id(each) not in replaced and not _is_left_behind(each, series, design):
             last[each[-1].kept_by] = each
     return max(map(len, last.values()), default=0)
 
 
-def _is_left_behind(old: Sequence[Night], series: Sequence[Sequence[Night]], design: StepDesign) -> bool:
+def _is_left_behind(old: Sequence[TrendPoint], series: Sequence[Sequence[TrendPoint]], design: StepDesign) -> bool:
     """Say whether some other series has since had as many runs as showing a change takes."""
-    ended_at, started_at = old[-1].started_at_us, attrgetter("started_at_us")
+    ended_at, started_at = old[-1].started_at, attrgetter("started_at")
     return any(len(each) - bisect_right(each, ended_at, key=started_at) >= design.least_series for each in series)
 
 
-def _replaced_by(new: Sequence[Night], series: Sequence[Sequence[Night]]) -> tuple[Sequence[Night], ...]:
+def _replaced_by(new: Sequence[TrendPoint], series: Sequence[Sequence[TrendPoint]]) -> tuple[Sequence[TrendPoint], ...]:
     """Return the series that had all ended when `new` began: the board's own where it has some, else all earlier ones.
 
     Nothing where one of them goes on: series side by side replace none. One run of a board that joins others may have
     been the last of a night, so it replaces none either.
     """
-    began_at = new[0].started_at_us
-    earlier = [each for each in series if each[0].started_at_us < began_at]
+    began_at = new[0].started_at
+    earlier = [each for each in series if each[0].started_at < began_at]
     own = [each for each in earlier if each[0].kept_by == new[0].kept_by]
     if not own and len(new) < _FEWEST_TO_REPLACE:
         return ()
     rivals = own or earlier
-    return tuple(rivals) if all(each[-1].started_at_us < began_at for each in rivals) else ()
+    return tuple(rivals) if all(each[-1].started_at < began_at for each in rivals) else ()
 
 
-def _changes(
-    case_id: str,
-    series: Sequence[Night],
-    weights: Mapping[str, float],
-    point_of: Callable[[Night], TrendPoint],
-    design: StepDesign,
-) -> list[ChangePoint]:
+def _changes(series: Sequence[TrendPoint], weights: Mapping[str, float], design: StepDesign) -> list[ChangePoint]:
     if len(series) < design.least_series:
         return []
-    sentinel = sentinel_of(case_id)
+    sentinel = sentinel_of(series[0].case_id)
     weight_ratio = weights.get(sentinel or "", 0.0)
     times_ns = [float(night.measured_ns or 0) for night in series]
-    sentinels_ns = [each for night in series if (each := night.sentinel_ns(sentinel or ""))] if weight_ratio else []
+    found = (night.sentinels_ns.get(sentinel or "") for night in series)
+    sentinels_ns = [each for each in found if each and weight_ratio]
     if len(sentinels_ns) < len(series):
         sentinel = None
     else:
         times_ns = _without_drift(times_ns, sentinels_ns, weight_ratio)
-    return [_change_point(series, step, sentinel, point_of, design) for step in find_steps(times_ns, design)]
+    return [_change_point(series, step, sentinel, design) for step in find_steps(times_ns, design)]
 
 
 def _without_drift(times_ns: Sequence[float], sentinels_ns: Sequence[int], weight_ratio: float) -> list[float]:
@@ -244,19 +196,13 @@ def _without_drift(times_ns: Sequence[float], sentinels_ns: Sequence[int], weigh
     return [float(time_ns / drift**weight_ratio) for time_ns, drift in zip(times_ns, drifts, strict=True)]
 
 
-def _change_point(
-    series: Sequence[Night],
-    step: Step,
-    sentinel: str | None,
-    point_of: Callable[[Night], TrendPoint],
-    design: StepDesign,
-) -> ChangePoint:
+def _change_point(series: Sequence[TrendPoint], step: Step, sentinel: str | None, design: StepDesign) -> ChangePoint:
     old, new = series[step.first : step.index], series[step.index : step.end]
     least = 1.0 + design.least_effect_ratio
     is_large = step.change.lower_ratio >= least or step.change.upper_ratio <= 1.0 / least
     return ChangePoint(
-        before=point_of(old[-1]),
-        after=point_of(new[0]),
+        before=old[-1],
+        after=new[0],
         old_ns=_level_ns(old),
         new_ns=_level_ns(new),
         change=step.change,
@@ -267,20 +213,15 @@ def _change_point(
     )
 
 
-def _machine_change(
-    old: Sequence[Night], new: Sequence[Night], point_of: Callable[[Night], TrendPoint]
-) -> MachineChange:
-    ratio = _level_ns(new[:_NIGHTS_BESIDE]) / _level_ns(old[-_NIGHTS_BESIDE:])
-    return _between(point_of(old[-1]), point_of(new[0]), ratio)
-
-
-def _between(before: TrendPoint, after: TrendPoint, ratio: float) -> MachineChange:
+def _machine_change(old: Sequence[TrendPoint], new: Sequence[TrendPoint]) -> MachineChange:
+    before, after = old[-1], new[0]
     found = differences(before.fingerprint or {}, after.fingerprint or {})
     if before.kept_by != after.kept_by:
         boards = (each.board.text if each.kept_by and each.board else "not known" for each in (before, after))
         found = (*found, f"board {', now '.join(boards)}")
+    ratio = _level_ns(new[:_NIGHTS_BESIDE]) / _level_ns(old[-_NIGHTS_BESIDE:])
     return MachineChange(before=before, after=after, differences=found, ratio=ratio)
 
 
-def _level_ns(nights: Sequence[Night]) -> int:
+def _level_ns(nights: Sequence[TrendPoint]) -> int:
     return round(median(night.measured_ns for night in nights if night.measured_ns))

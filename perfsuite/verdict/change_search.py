@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,22 +124,21 @@ class ChangeSearch:
         return self.wrong_ratio / (self.n_stretches + math.ceil(math.log2(max(2, self.n_builds - 1))))
 
     def _stretches(self) -> Iterator[tuple[int, int]]:
-        """Yield the ends of what is searched by itself; each end but the outermost belongs to two."""
+        """Return the ends of what is searched by itself; each end but the outermost belongs to two."""
         ends = [round(at * (self.n_builds - 1) / self.n_stretches) for at in range(self.n_stretches + 1)]
-        yield from pairwise(dict.fromkeys(ends))
+        return pairwise(dict.fromkeys(ends))
 
     def _compare_ends(self, first: int, last: int) -> tuple[_Segment, float]:
         """Return the segment between two builds, and the chance that they differ."""
-        whole = _Segment(first=first, last=last)
-        chance = 0.5
-        while self._each <= chance <= 1.0 - self._each and whole.across.size < self.most_pairs:
-            whole = whole.with_pairs(self._taken(whole.first, whole.last, _FIRST if not whole.across.size else _MORE))
-            changes = _Changes.of(whole.across)
-            likelihood = changes.likelihood(whole.across, self._noise)
+        across, chance = np.empty(0), 0.5
+        while self._each <= chance <= 1.0 - self._each and across.size < self.most_pairs:
+            across = np.append(across, self._taken(first, last, _MORE if across.size else _FIRST))
+            changes = _Changes.of(across)
+            likelihood = changes.likelihood(across, self._noise)
             same = _sum(likelihood + changes.still(self.least_ratio))
             changed = _sum(likelihood + changes.of_at_least(self.least_ratio))
             chance = 1.0 / (1.0 + math.exp(min(700.0, same - changed)))
-        return whole, chance
+        return _Segment(first, last, across), chance
 
     def _split(self, segment: _Segment) -> list[_Segment] | None:
         """Return the parts of a changed segment that changed; none where nothing is between its ends, None: unknown."""
@@ -149,14 +149,13 @@ class ChangeSearch:
                 self._unusable.add(middle)
         return []
 
-    def _middles(self, segment: _Segment) -> Iterator[int]:
-        """Yield the builds between, the best first: near the middle, and made already where that is not far from it."""
+    def _middles(self, segment: _Segment) -> list[int]:
+        """Return the builds between, the best first: near the middle, and made already where that is not far off."""
         center, reach = (segment.first + segment.last) / 2, (segment.last - segment.first) / 8
-        between = sorted(
-            (each for each in range(segment.first + 1, segment.last) if each not in self._unusable),
-            key=lambda each: abs(each - center) + (0.0 if self.is_made(each) else reach),
+        return sorted(
+            {*range(segment.first + 1, segment.last)} - self._unusable,
+            key=lambda each: (abs(each - center) + (0.0 if self.is_made(each) else reach), each),
         )
-        yield from between
 
     def _decide(self, segment: _Segment, middle: int) -> list[_Segment] | None:
         left, right = np.empty(0), np.empty(0)
@@ -168,7 +167,7 @@ class ChangeSearch:
             n_more = _MORE // 2
             chances = self._chances(segment, left, right, share)
             if max(chances) >= 1.0 - self._each:
-                return _parts(segment, middle, left, right, chances, self._noise)
+                return _parts(segment, middle, left, right, chances)
         return None
 
     def _chances(self, segment: _Segment, left: _Floats, right: _Floats, share: float) -> tuple[float, float, float]:
@@ -176,21 +175,13 @@ class ChangeSearch:
         least = max(self.least_ratio, _LEAST_SHARE * abs(math.expm1(float(np.median(segment.across)))))
         changes = _Changes.of(np.concatenate((segment.across, left, right)))
         across, on_left, on_right = (changes.likelihood(each, self._noise) for each in (segment.across, left, right))
-        still, changed, both = (
-            changes.still(self.least_ratio),
-            changes.of_at_least(self.least_ratio),
-            changes.of_at_least(least),
-        )
-        logs = np.array(
-            [
-                _sum_of_both(across, on_left + changed, on_right + still) + math.log((1.0 - _BOTH) * share),
-                _sum_of_both(across, on_left + still, on_right + changed) + math.log((1.0 - _BOTH) * (1.0 - share)),
-                _sum_of_both(across, on_left + both, on_right + both) + math.log(_BOTH),
-            ]
-        )
+        still, changed = changes.still(self.least_ratio), changes.of_at_least(self.least_ratio)
+        both = changes.of_at_least(least)
+        in_left = _sum_of_both(across, on_left + changed, on_right + still) + math.log((1.0 - _BOTH) * share)
+        in_right = _sum_of_both(across, on_left + still, on_right + changed) + math.log((1.0 - _BOTH) * (1.0 - share))
+        logs = np.array([in_left, in_right, _sum_of_both(across, on_left + both, on_right + both) + math.log(_BOTH)])
         chances = np.exp(logs - _sum(logs))
-        in_left, in_right, in_both = chances.tolist()
-        return in_left, in_right, in_both
+        return chances[0], chances[1], chances[2]
 
     def _taken(self, first: int, last: int, n_pairs: int) -> _Floats:
         ratios = np.log(np.asarray(self.take(first, last, n_pairs), np.float64))
@@ -214,57 +205,36 @@ class ChangeSearch:
         below = np.cumsum(np.exp(_normed(likelihood + changes.of_at_least(self.least_ratio))))
         at = np.minimum(np.searchsorted(below, (0.025, 0.5, 0.975)), 2 * _N_STEPS)
         lower, middle, upper = changes.steps[at].tolist()
-        return ChangePoint(
-            before=segment.first,
-            after=segment.last,
-            ratio=math.exp(middle),
-            lower_ratio=math.exp(lower),
-            upper_ratio=math.exp(upper),
-            wrong_ratio=segment.wrong_ratio,
-        )
+        ratios = {"ratio": math.exp(middle), "lower_ratio": math.exp(lower), "upper_ratio": math.exp(upper)}
+        return ChangePoint(before=segment.first, after=segment.last, **ratios, wrong_ratio=segment.wrong_ratio)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Segment:
+class _Segment(NamedTuple):
     """Builds from one to another, between which the time changed."""
 
     first: int
     last: int
     #: Logarithms of the ratios of the pairs of its ends.
-    across: _Floats = field(default_factory=lambda: np.empty(0))
+    across: _Floats
     #: The chance that one of the decisions that led to it was wrong.
     wrong_ratio: float = 0.0
 
-    def with_pairs(self, ratios: _Floats) -> _Segment:
-        return _Segment(
-            first=self.first,
-            last=self.last,
-            across=np.append(self.across, ratios),
-            wrong_ratio=self.wrong_ratio,
-        )
-
 
 def _parts(
-    segment: _Segment,
-    middle: int,
-    left: _Floats,
-    right: _Floats,
-    chances: tuple[float, float, float],
-    noise: float,
+    segment: _Segment, middle: int, left: _Floats, right: _Floats, chances: tuple[float, float, float]
 ) -> list[_Segment]:
     """Return the parts that changed. Where one did, the pairs across both are pairs of its own."""
     in_left, in_right, in_both = chances
     wrong_ratio = 1.0 - (1.0 - segment.wrong_ratio) * max(chances)
-    if in_both == max(chances):
-        return [
-            _Segment(first=segment.first, last=middle, across=left, wrong_ratio=wrong_ratio),
-            _Segment(first=middle, last=segment.last, across=right, wrong_ratio=wrong_ratio),
-        ]
-    if in_left > in_right:
-        across = np.append(segment.across, left)
-        return [_Segment(first=segment.first, last=middle, across=across, wrong_ratio=wrong_ratio)]
-    across = np.append(segment.across, right)
-    return [_Segment(first=middle, last=segment.last, across=across, wrong_ratio=wrong_ratio)]
+    is_both = in_both == max(chances)
+    parts = []
+    if is_both or in_left > in_right:
+        across = left if is_both else np.append(segment.across, left)
+        parts.append(_Segment(segment.first, middle, across, wrong_ratio))
+    if is_both or in_left <= in_right:
+        across = right if is_both else np.append(segment.across, right)
+        parts.append(_Segment(middle, segment.last, across, wrong_ratio))
+    return parts
 
 
 # ---- chances, as logarithms, over a grid of changes ------------------------------------------------------------------

@@ -1,17 +1,17 @@
-"""How the cases of a run stand to what is stored: to the reference, and to the anchor."""
+"""How the cases of a run stand to what is stored, and how the reference crept away from the anchor by approvals."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from statistics import median
 
-from perfsuite.units import format_count
+from perfsuite.units import format_change, format_count
 from perfsuite.verdict.drift import from_anchor_ratio
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_entry
-from perfsuite.verdict.significance import Change, compare_sessions
+from perfsuite.verdict.significance import Change, compare_sessions, spread_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,4 +76,84 @@ def _case_change(
         change=compare_sessions(stored, samples, default_spread_ratio=default_spread_ratio) if stored else None,
         anchor_ratio=from_anchor_ratio(case_id, entry.anchor, session, weights),
         drift=match.problem or match.correction,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creep:
+    """A case whose stored reference is slower than its anchor by more than the margin."""
+
+    case_id: str
+    #: Reference over anchor.
+    ratio: float
+    anchored_at: str
+    #: Approvals since the anchor was pinned.
+    n_approvals: int
+
+    @property
+    def text(self) -> str:
+        """One line for a report."""
+        counted = format_count(self.n_approvals, "approval")
+        since = f"since the anchor of {self.anchored_at[:10]}"
+        return f"creep: {self.case_id} {format_change(self.ratio)} {since} ({counted})"
+
+
+def creep_ratio(entry: BaselineEntry, case_id: str, weights: Mapping[str, float]) -> float | None:
+    """Return the stored reference of a case over its anchor, less the drift of its sentinel."""
+    ratios = [from_anchor_ratio(case_id, entry.anchor, each, weights) for each in entry.sessions_of(case_id)]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return median(known) if known else None
+
+
+def find_creep(
+    entry: BaselineEntry, case_ids: Collection[str], *, margin_ratio: float, weights: Mapping[str, float]
+) -> tuple[Creep, ...]:
+    """Return the cases that crept beyond the margin, the furthest first."""
+    ratios = {case_id: creep_ratio(entry, case_id, weights) for case_id in case_ids}
+    crept = {case_id: ratio for case_id, ratio in ratios.items() if ratio is not None and ratio > 1.0 + margin_ratio}
+    anchored_at = entry.anchor.recorded_at
+    n_approvals = sum(approval.approved_at >= anchored_at for approval in entry.approvals)
+    return tuple(
+        Creep(case_id=case_id, ratio=crept[case_id], anchored_at=anchored_at, n_approvals=n_approvals)
+        for case_id in sorted(crept, key=lambda case_id: -crept[case_id])
+    )
+
+
+def unknown_creep(entry: BaselineEntry, case_ids: Collection[str], weights: Mapping[str, float]) -> str | None:
+    """Say so where the device has changed since the anchor, so that creep of cases is not known; None where it is."""
+    anchored = [each for each in case_ids if each in entry.anchor.cases_ns and entry.sessions_of(each)]
+    lost = [each for each in anchored if creep_ratio(entry, each, weights) is None]
+    if not lost:
+        return None
+    since = f"since the anchor of {entry.anchor.recorded_at[:10]}"
+    return f"creep of {format_count(len(lost), 'case')} is not known: the device has changed {since}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSummary:
+    """One stored case; None where there is too little to say."""
+
+    case_id: str
+    n_sessions: int
+    median_ns: int
+    within_ratio: float | None
+    between_ratio: float | None
+    anchor_ns: int | None
+    #: The reference over the anchor, the drift of the sentinel divided out.
+    since_anchor_ratio: float | None
+
+
+def case_summaries(entry: BaselineEntry, weights: Mapping[str, float]) -> tuple[CaseSummary, ...]:
+    """Sum up every case of an entry."""
+    samples = {case: [session.samples_ns[case] for session in entry.sessions_of(case)] for case in entry.case_ids}
+    return tuple(
+        CaseSummary(
+            case_id=case_id,
+            n_sessions=len(samples[case_id]),
+            median_ns=median_ns,
+            **asdict(spread_of(samples[case_id])),
+            anchor_ns=entry.anchor.cases_ns.get(case_id),
+            since_anchor_ratio=creep_ratio(entry, case_id, weights),
+        )
+        for case_id, median_ns in entry.references_ns().items()
     )

@@ -141,38 +141,7 @@ def _cuts(logs: NDArray[np.float64], noise: float, design: StepDesign) -> list[i
 
     penalty = design.penalty * noise**2 * math.log(len(logs))
     sums = np.concatenate(([0.0], np.cumsum(logs - logs.mean())))
-    if _is_level(sums, penalty, design.least_nights):
-        return [0, len(logs)]
     return _best_cuts(sums, penalty, design.least_nights)
-
-
-def _is_level(sums: NDArray[np.float64], penalty: float, least: int) -> bool:
-    r"""Say whether no cut can pay for itself, without looking for the best ones; False where that is not clear.
-
-    Levels from s to e take :math:`\sum (S_e - S_s)^2 / (e - s)` off the squared deviations, where S are the sums of the
-    deviations from the mean. One cut is looked at everywhere. For k cuts, two or more, this is no more than k penalties
-    where no level of the k + 1 takes off more than two thirds of one; the largest is bounded by the range of S in
-    windows, each a factor :math:`\sqrt 2` longer than the one before.
-    """
-    import numpy as np  # see `find_steps`
-
-    n = len(sums) - 1
-    places = np.arange(least, n - least + 1)
-    if float(np.max(sums[places] ** 2 * (1.0 / places + 1.0 / (n - places)), initial=0.0)) > penalty:
-        return False
-    width, high, low = 1, sums, sums
-    shortest = least
-    while shortest <= n:
-        longest = min(max(shortest, math.ceil(shortest * math.sqrt(2.0)) - 1), n)
-        while 2 * width <= longest + 1:
-            high, low = np.maximum(high[:-width], high[width:]), np.minimum(low[:-width], low[width:])
-            width *= 2
-        shift = longest + 1 - width
-        reach = np.maximum(high[shift:], high[: len(high) - shift]) - np.minimum(low[shift:], low[: len(low) - shift])
-        if float(reach.max()) ** 2 / shortest > penalty * 2.0 / 3.0:
-            return False
-        shortest = longest + 1
-    return True
 
 
 def _best_cuts(sums: NDArray[np.float64], penalty: float, least: int) -> list[int]:

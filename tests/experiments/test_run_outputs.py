@@ -100,8 +100,8 @@ def test_the_history_has_every_run(runs: HostRuns) -> None:
     """One that was slowed down on purpose is marked as such, so that trends leave it out."""
     runs("--perf-history=all", "--perf-report=off")
     runs("--perf-history=all", "--perf-report=off", "--perf-inject=ffn_up=2", "--baseline=off")
-    with open_history(runs.pytester.path / "all") as history:
-        found = runs_of(history)
+    history = open_history(runs.pytester.path / "all")
+    found = runs_of(history)
     assert sorted(each.is_injected for each in found) == [False, True]
 
 

@@ -259,8 +259,8 @@ def _parquet(path: Path) -> Any:
 
 
 def _asked(folder: Path) -> Any:
-    with open_history(folder) as history:
-        return history.rows("SELECT * FROM history ORDER BY case_id, run_id"), len(history.skipped)
+    history = open_history(folder)
+    return history.rows("SELECT * FROM history ORDER BY case_id, run_id"), len(history.skipped)
 
 
 def _messages(path: Path) -> Any:

@@ -12,7 +12,6 @@ from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.options import resolve_config
-from perfsuite.records.history_place import HistoryBucket
 from perfsuite.workload.prompts import prompts_scenario
 from tests.fake_device import FakeDevice, HostRuns
 from tests.fake_opencl import SCENARIO, FakeOpenCl
@@ -127,7 +126,7 @@ def test_a_history_may_lie_on_s3(pytester: pytest.Pytester, fake_device: FakeDev
     config = pytester.parseconfig("--device=host", MODEL, "--perf-history=s3://farm/night/")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(errors, "find_spec", lambda name: name)
-        assert resolve_config(config).outputs.history == HistoryBucket(address="s3://farm/night")
+        assert resolve_config(config).outputs.history == "s3://farm/night"
         patch.setattr(errors, "find_spec", lambda _: None)
         with pytest.raises(pytest.UsageError, match=r"needs obstore, .*pip install 'perfsuite\[s3\]'"):
             resolve_config(config)

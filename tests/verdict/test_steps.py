@@ -104,8 +104,8 @@ def _squares(level: np.ndarray) -> float:
 
 
 def test_the_cuts_are_the_cheapest_that_there_are() -> None:
-    """On 60 series with up to three steps, no other levels cost less, and a series that is called a level is one."""
-    chance, n_levels = random.Random(4), 0
+    """On 60 series with up to three steps, no other levels cost less."""
+    chance = random.Random(4)
     for _ in range(60):
         logs = [chance.gauss(0.0, 0.01) for _ in range(chance.randrange(14, 70))]
         for _ in range(chance.randrange(4)):
@@ -117,5 +117,3 @@ def test_the_cuts_are_the_cheapest_that_there_are() -> None:
         cuts = steps._cuts(array, noise, STANDARD_STEPS)
         told = sum(_squares(array[first:end]) for first, end in pairwise(cuts))
         assert told + penalty * (len(cuts) - 2) == pytest.approx(cheapest(logs, penalty, least), rel=1e-9, abs=1e-12)
-        n_levels += len(cuts) == 2
-    assert 10 < n_levels < 50

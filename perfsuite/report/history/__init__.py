@@ -5,17 +5,14 @@ Importing this package imports no DuckDB: that is for whoever asks.
 
 from perfsuite.report.history.append import append_run
 from perfsuite.report.history.compaction import Compaction, compact
+from perfsuite.report.history.files import SkippedFile
 from perfsuite.report.history.queries import (
     HistoryCase,
     HistoryRun,
-    bare_point,
     cases_of,
-    nights_of,
-    points_of_runs,
     run_ids,
     runs_of,
     trend_of,
-    trends_of,
 )
 from perfsuite.report.history.reader import HistoryReader, open_history
 
@@ -24,15 +21,12 @@ __all__ = [
     "HistoryCase",
     "HistoryReader",
     "HistoryRun",
+    "SkippedFile",
     "append_run",
-    "bare_point",
     "cases_of",
     "compact",
-    "nights_of",
     "open_history",
-    "points_of_runs",
     "run_ids",
     "runs_of",
     "trend_of",
-    "trends_of",
 ]

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -14,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import HistoryError
 from perfsuite.records.case_groups import group_of
-from perfsuite.records.history_place import HistoryBucket, HistoryPlace
+from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_json import moment_of
-from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.report.history.columns import COLUMNS, OF_CASE, SCHEMA
-from perfsuite.report.history.compaction import merge_loose
-from perfsuite.report.history.database import database, database_errors, first_line, history_work, write_rows
-from perfsuite.report.history.folder import loose_files, loose_path
+from perfsuite.report.history.database import (
+    copy_statement,
+    database,
+    database_errors,
+    first_line,
+)
+from perfsuite.report.history.store import store_of
 from perfsuite.report.run_writer import plain_case
 
 if TYPE_CHECKING:
@@ -123,14 +125,23 @@ def _fingerprint_text(fingerprint: Mapping[str, str]) -> str:
     return json.dumps(dict(sorted(fingerprint.items())), ensure_ascii=False, separators=(",", ":"))
 
 
-#: With more files of single runs than this, they are merged into one, which rewrites these alone.
-MOST_LOOSE = 64
+#: Where the runs' own files lie.
+LOOSE = "runs"
+
+#: A run id of these characters is a file's name as it is.
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def file_name(started_at: datetime, run_id: str) -> str:
+    """Return the name of a run's own file; the same run has the same."""
+    safe_id = run_id if _PLAIN_ID.fullmatch(run_id) else hashlib.sha256(run_id.encode("utf-8", "replace")).hexdigest()
+    return f"{LOOSE}/{started_at:%Y%m%dT%H%M%S.%f}Z-{safe_id}.parquet"
 
 
 def append_run(run: RunFile, place: HistoryPlace) -> Path | str:
-    """Add a run to a history; return its file, which a merge may since have taken in, or its object's address.
+    """Add a run to a history; return its file, or its object's address.
 
-    The same run may be added again: it is the same file, or the same rows, which readers take once.
+    The same run may be added again: it is the same file, and its rows count once.
 
     Raises HistoryError where the run was interrupted, holds no case or a negative time, or cannot be written as rows,
     or the file cannot be written.
@@ -140,33 +151,10 @@ def append_run(run: RunFile, place: HistoryPlace) -> Path | str:
     if not run.judgements:
         raise HistoryError("the run holds no case; there is nothing to add to the history")
     _refuse_impossible(run)
-    return _append_file(run, place) if isinstance(place, Path) else _append_object(run, place)
-
-
-def _append_object(run: RunFile, bucket: HistoryBucket) -> str:
-    """Put one object, named for what it holds, and ask for nothing else: a writer need not be let read or remove."""
-    with history_work() as work:
-        path = loose_path(work, start_of(run), run_identity(run))
-        _write_rows(run, path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-        name = f"{path.parent.name}/{path.stem}-{digest}{path.suffix}"
-        OpenBucket(bucket).put(name, path)
-    return f"{bucket}/{name}"
-
-
-def _append_file(run: RunFile, history_dir: Path) -> Path:
-    path = loose_path(history_dir, start_of(run), run_identity(run))
-    _write_rows(run, path)
-    with suppress(HistoryError):  # the run is there; whether the folder can be listed is for whoever reads it
-        if len(loose_files(history_dir)) > MOST_LOOSE:
-            merge_loose(history_dir)
-    return path
-
-
-def _write_rows(run: RunFile, path: Path) -> None:
+    name = file_name(start_of(run), run_identity(run))
     with database_errors("the run cannot be added to the history"), database() as connection:
         fill_table(connection, run_rows(run))
-        write_rows(connection, "run_rows", path)
+        return store_of(place).write(name, lambda path: connection.execute(copy_statement("run_rows", path)))
 
 
 def _refuse_impossible(run: RunFile) -> None:

@@ -1,10 +1,4 @@
-"""DuckDB as the history uses it: in memory, within limits, without the network, over named files.
-
-Runs DuckDB's work so that Ctrl-C, a request to terminate and a limit of time end it.
-
-Python handles signals in its main thread alone, and not while that is inside DuckDB. So the work is done in a thread
-beside it, and the main thread waits.
-"""
+"""DuckDB as the history uses it: in memory, within limits, without the network, over named files."""
 
 from __future__ import annotations
 
@@ -13,17 +7,15 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import HistoryError, require
-from perfsuite.records.whole_file import write_whole_chunks
 from perfsuite.report.history.columns import COLUMNS, MARK
-from perfsuite.report.history.folder import HistoryFiles, SkippedFile
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -40,45 +32,37 @@ _Answer = TypeVar("_Answer")
 def interruptible(
     connection: DuckDBPyConnection, work: Callable[[], _Answer], *, limit_s: float | None = None
 ) -> _Answer:
-    """Do the work, and return or raise what it does; whatever ends the wait interrupts the work.
+    """Do the work, and return or raise what it does; Ctrl-C, a request to terminate and the limit end it.
+
+    Python handles signals in its main thread alone, and not while that is inside DuckDB. So the work is done in a
+    thread beside it, and the main thread waits.
 
     Raises HistoryError where the work takes longer than `limit_s`.
     """
-    answers: list[_Answer] = []
-    errors: list[BaseException] = []
-    is_done = Event()  # a signal during Thread.join makes some Pythons take the thread for ended
+    done: Future[_Answer] = Future()
 
     def do() -> None:
         try:
-            answers.append(work())
+            done.set_result(work())
         except BaseException as error:
-            errors.append(error)
-        finally:
-            is_done.set()
+            done.set_exception(error)
 
     Thread(target=do, name="perfsuite-history", daemon=True).start()
+    end_s = time.monotonic() + (math.inf if limit_s is None else limit_s)
     try:
-        _wait(is_done, limit_s)
+        while not _is_done(done):
+            if time.monotonic() >= end_s:
+                raise HistoryError(f"takes longer than {limit_s:g} s, and was ended")
     finally:
-        _end(is_done, connection)
-    if errors:
-        raise errors[0]
-    return answers[0]
+        end_s = time.monotonic() + _END_LIMIT_S
+        while not done.done() and time.monotonic() < end_s:
+            connection.interrupt()  # again, as it may have been between two queries
+            _is_done(done)
+    return done.result()
 
 
-def _wait(is_done: Event, limit_s: float | None) -> None:
-    end_s = time.monotonic() + limit_s if limit_s is not None else math.inf
-    while not is_done.wait(min(_POLL_S, max(end_s - time.monotonic(), 0.0))):
-        if time.monotonic() >= end_s:
-            raise HistoryError(f"takes longer than {limit_s:g} s, and was ended")
-
-
-def _end(is_done: Event, connection: DuckDBPyConnection) -> None:
-    """Interrupt the work, which may be between two queries, until it has ended."""
-    end_s = time.monotonic() + _END_LIMIT_S
-    while not is_done.is_set() and time.monotonic() < end_s:
-        connection.interrupt()
-        is_done.wait(_POLL_S)
+def _is_done(done: Future[_Answer]) -> bool:
+    return bool(wait([done], timeout=_POLL_S).done)
 
 
 _MEMORY_LIMIT = "256MB"
@@ -88,6 +72,9 @@ _SPILL_LIMIT = "8GB"
 
 #: Takes each case of a run once.
 ONCE = "QUALIFY row_number() OVER (PARTITION BY case_id, run_id ORDER BY schema_version DESC) = 1"
+
+#: Without these a row is of no run and no case.
+_REQUIRED = ("run_id", "started_at", "device", "case_id", "outcome")
 
 #: What DuckDB takes for a pattern of file names.
 _PATTERN = re.compile(r"[*?\[]")
@@ -157,92 +144,53 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def create_history(connection: DuckDBPyConnection, files: HistoryFiles) -> None:
-    """Create the views ``stored`` and ``history`` over files; ``history`` has each run's case once.
+def create_history(connection: DuckDBPyConnection, groups: Iterable[Sequence[Path]]) -> None:
+    """Create the views ``stored`` and ``history`` over files, of which those of a group have the same columns.
 
-    While runs are being merged, and after a merge that was broken off, more than one file holds the same rows.
+    ``history`` has each run's case once: while files are merged, more than one holds the same rows. DuckDB could unite
+    all columns by itself, but opens every file twice for that.
     """
-    if files.paths:
-        # to unite columns by name, all files are opened twice
-        names = [literal_path(path) for path in files.paths]
-        rows = _read_files(connection, names, union_by_name=not files.is_uniform)
-        rows.create_view("files")
-        chosen = f"{', '.join(_chosen(column.name, column.sql_type, rows.columns) for column in COLUMNS)} FROM files"
-    else:
-        chosen = f"{', '.join(_chosen(column.name, column.sql_type, ()) for column in COLUMNS)} WHERE false"
-    connection.execute(f"CREATE OR REPLACE VIEW stored AS SELECT {chosen}")
-    connection.execute(f"CREATE OR REPLACE VIEW history AS FROM stored {ONCE}")
+    import duckdb  # see `database`
+
+    selected = [f"SELECT {_columns(())} WHERE false"]
+    for number, paths in enumerate(groups):
+        rows = _read_files(connection, [literal_path(path) for path in paths])
+        if lacking := [name for name in _REQUIRED if name not in rows.columns]:
+            raise duckdb.InvalidInputException(f"it lacks the column {lacking[0]}")
+        rows.create_view(f"files_{number}")
+        selected.append(f"SELECT {_columns(rows.columns)} FROM files_{number}")
+    try:
+        connection.execute(f"CREATE OR REPLACE VIEW stored AS {' UNION ALL '.join(selected)}")
+        connection.execute(f"CREATE OR REPLACE VIEW history AS FROM stored {ONCE}")
+    except duckdb.BinderException as error:  # for a query's own mistake it must not be taken
+        raise duckdb.InvalidInputException(first_line(error)) from error
 
 
-def _read_files(connection: DuckDBPyConnection, names: list[str], *, union_by_name: bool = False) -> DuckDBPyRelation:
+def _columns(present: Sequence[str]) -> str:
+    """Select every column in its own type; files of an older version may lack some."""
+    chosen = ((each.name if each.name in present else "NULL", each) for each in COLUMNS)
+    return ", ".join(f"CAST({value} AS {each.sql_type}) AS {each.name}" for value, each in chosen)
+
+
+def _read_files(connection: DuckDBPyConnection, names: list[str]) -> DuckDBPyRelation:
     """Return the rows of files; `duckdb.Error` also for names of columns that are no text, where it raises others."""
     import duckdb  # see `database`
 
     try:
-        return connection.read_parquet(names, union_by_name=union_by_name)
+        return connection.read_parquet(names)
     except (RuntimeError, UnicodeDecodeError) as error:
         if isinstance(error, duckdb.Error):
             raise
         raise duckdb.InvalidInputException(f"it cannot be read as text: {first_line(error)}") from error
 
 
-def _chosen(name: str, sql_type: str, present: Sequence[str]) -> str:
-    """Return a column, which files of an older version may lack."""
-    return name if name in present else f"CAST(NULL AS {sql_type}) AS {name}"
-
-
 #: Rows are sorted by case, so that a group of so many holds few cases and the others need not be read.
-ROWS_A_GROUP = 8192
-
-_CHUNK_BYTES = 1 << 22
+_ROWS_A_GROUP = 8192
 
 
-def write_rows(connection: DuckDBPyConnection, table: str, path: Path) -> None:
-    """Write a table or view into a file, sorted by case and time.
-
-    Raises HistoryError where the file cannot be written; what was there before stays.
-    """
-    with history_work() as work:
-        made = work / "rows.parquet"
-        connection.execute(
-            f"COPY (FROM {table} ORDER BY case_id, started_at, run_id) TO {quoted(str(made))} "
-            f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS_A_GROUP}, KV_METADATA {{{quoted(MARK)}: 'yes'}})"
-        )
-        write_whole_chunks(path, _chunks(made), HistoryError)
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            yield chunk
-
-
-#: Without these a row is of no run and no case.
-_REQUIRED = ("run_id", "started_at", "device", "case_id", "outcome")
-
-
-def with_own_types(connection: DuckDBPyConnection, files: HistoryFiles, suspects: Iterable[Path]) -> HistoryFiles:
-    """Return the files without those of the suspects that lack a column that has to be there, or have another type."""
-    reasons = {path: reason for path in suspects if (reason := _difference(connection, path)) is not None}
-    return replace(
-        files,
-        paths=tuple(path for path in files.paths if path not in reasons),
-        skipped=(*files.skipped, *(SkippedFile(path=path, reason=reason) for path, reason in reasons.items())),
+def copy_statement(table: str, path: Path) -> str:
+    """Return what writes a table or view into a file, sorted by case and time."""
+    return (
+        f"COPY (FROM {table} ORDER BY case_id, started_at, run_id) TO {quoted(str(path))} (FORMAT parquet, "
+        f"COMPRESSION zstd, ROW_GROUP_SIZE {_ROWS_A_GROUP}, USE_TMP_FILE false, KV_METADATA {{{quoted(MARK)}: 'yes'}})"
     )
-
-
-def _difference(connection: DuckDBPyConnection, path: Path) -> str | None:
-    """Say what is wrong with a file's columns; None where nothing is, or the file has gone."""
-    import duckdb  # see `database`
-
-    try:
-        rows = _read_files(connection, [literal_path(path)])
-    except duckdb.Error as error:
-        return f"is damaged ({first_line(error)})" if path.exists() else None
-    held = dict(zip(rows.columns, map(str, rows.types), strict=True))
-    for column in COLUMNS:
-        if column.name in _REQUIRED and column.name not in held:
-            return f"lacks the column {column.name}"
-        if held.get(column.name, column.sql_type) != column.sql_type:
-            return f"its column {column.name} is {held[column.name]}, expected {column.sql_type}"
-    return None

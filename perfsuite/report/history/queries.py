@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import BoardName, Commit
-from perfsuite.records.trend_point import Night, TrendPoint
+from perfsuite.records.trend_point import TrendPoint
 from perfsuite.report.history.database import ONCE, quoted
 from perfsuite.report.history.reader import HistoryReader
 from perfsuite.units import format_count
@@ -50,8 +48,9 @@ class HistoryCase:
     last_outcome: Outcome
 
 
-#: Whether a row is of the board that a parameter names: by its identity, the beginning of it, or its host name.
-_OF_BOARD = "(?::VARCHAR IS NULL OR coalesce(starts_with(board, ?) OR board_hostname = ?, false))"
+#: Whether a row is of the device and the board that parameters name: this by its identity, its beginning, or host name.
+_CHOSEN = """($device::VARCHAR IS NULL OR device = $device)
+  AND ($board::VARCHAR IS NULL OR coalesce(starts_with(board, $board) OR board_hostname = $board, false))"""
 
 #: What keeps the runs of a board together; NULL of runs on the machine itself.
 _KEPT_BY = "CASE WHEN is_linked THEN board END"
@@ -65,13 +64,13 @@ _READABLE = f"""coalesce(run_id IS NOT NULL AND device IS NOT NULL AND case_id I
 
 _RUNS = f"""
 SELECT run_id, min(started_at) AS began_at, any_value(device), any_value(workload), count(*),
-  count(*) FILTER (WHERE list_contains(?, outcome)),
+  count(*) FILTER (WHERE list_contains($failing, outcome)),
   any_value(commit_sha), any_value(is_dirty), any_value(branch), bool_or(coalesce(is_injected, false)),
   any_value(against), any_value(board), any_value(board_hostname), any_value(is_linked)
 FROM history
-WHERE (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD} AND run_id IS NOT NULL AND device IS NOT NULL
+WHERE {_CHOSEN} AND run_id IS NOT NULL AND device IS NOT NULL
   AND started_at BETWEEN TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'
-GROUP BY run_id ORDER BY began_at DESC, run_id LIMIT ?
+GROUP BY run_id ORDER BY began_at DESC, run_id LIMIT $last
 """  # nosec B608  # constants of ours, and parameters
 
 _CASES = f"""
@@ -80,47 +79,25 @@ SELECT case_id, device, count(*) FILTER (is_readable), max(started_at) FILTER (i
   arg_max(measured_ns, started_at) FILTER (is_readable), arg_max(outcome, started_at) FILTER (is_readable),
   count(*) FILTER (NOT is_readable)
 FROM rows
-WHERE (?::VARCHAR IS NULL OR contains(lower(case_id), lower(?)) OR case_id GLOB ?)
-  AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}
+WHERE ($pattern::VARCHAR IS NULL OR contains(lower(case_id), lower($pattern)) OR case_id GLOB $pattern) AND {_CHOSEN}
 GROUP BY case_id, device ORDER BY case_id, device
 """  # nosec B608  # constants of ours, and parameters
 
+#: Which rows there are is found out by their narrow columns, and the others are read of these alone. With the case's id
+#: as a condition by itself, row groups without it are not read.
 _TRENDS = f"""
-WITH found AS MATERIALIZED (FROM stored WHERE %s AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}),
-  once AS (SELECT *, {_READABLE} AS is_readable FROM found {ONCE})
-SELECT run_id, CASE WHEN is_readable THEN started_at END AS started_at, device, case_id, outcome, measured_ns,
-  samples_ns, expected_ns, baseline_ns,
-  sentinel_memory_ns, sentinel_compute_ns, fingerprint, fingerprint_digest, commit_sha, is_dirty, branch, engine,
-  coalesce(is_injected, false), against, board, board_hostname, is_linked, is_readable
-FROM once
-QUALIFY row_number() OVER (
-  PARTITION BY case_id, device, {_KEPT_BY}, is_readable ORDER BY once.started_at DESC, run_id DESC
-) <= ?
-ORDER BY case_id, device, once.started_at, run_id
+WITH found AS (FROM stored WHERE {{}} AND {_CHOSEN}),
+  rows AS (SELECT DISTINCT case_id, run_id, device, {_KEPT_BY} AS kept_by, started_at, {_READABLE} AS is_readable
+    FROM found),
+  newest AS (SELECT case_id, run_id FROM rows QUALIFY row_number() OVER (
+    PARTITION BY case_id, device, kept_by, is_readable ORDER BY started_at DESC, run_id DESC) <= $last)
+SELECT found.run_id, CASE WHEN {_READABLE} THEN started_at END, device, found.case_id, outcome, measured_ns, {{}},
+  expected_ns, baseline_ns, sentinel_memory_ns, sentinel_compute_ns, fingerprint, fingerprint_digest, commit_sha,
+  is_dirty, branch, engine, coalesce(is_injected, false), against, board, board_hostname, is_linked, {_READABLE}
+FROM found SEMI JOIN newest
+  ON found.case_id IS NOT DISTINCT FROM newest.case_id AND found.run_id IS NOT DISTINCT FROM newest.run_id
+{ONCE} ORDER BY found.case_id, device, found.started_at, found.run_id
 """  # nosec B608  # constants of ours, and parameters
-#: With the case's id as a condition by itself, row groups without it are not read.
-_TREND_OF_CASE, _TREND_OF_ALL = _TRENDS % "case_id = ?", _TRENDS % "true"
-#: These rows of these cases and runs.
-_TREND_OF_RUNS = _TRENDS % "(case_id, run_id) IN (SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]))"
-
-#: As `_TRENDS`, in the order and with the columns of a `Night`, behind the case and whether the row is readable.
-_NIGHTS = f"""
-WITH found AS (
-  SELECT schema_version, case_id, device, run_id, started_at, measured_ns, outcome, is_injected, against,
-    sentinel_memory_ns, sentinel_compute_ns, fingerprint_digest, {_KEPT_BY} AS kept_by
-  FROM stored WHERE (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}
-), once AS (SELECT *, {_READABLE} AS is_readable FROM found {ONCE})
-SELECT case_id, device, is_readable, run_id, CASE WHEN is_readable THEN epoch_us(started_at) END, measured_ns, outcome,
-  NOT coalesce(is_injected, false) AND against IS NULL, sentinel_memory_ns, sentinel_compute_ns, fingerprint_digest,
-  kept_by
-FROM once
-QUALIFY row_number() OVER (
-  PARTITION BY case_id, device, kept_by, is_readable ORDER BY started_at DESC, run_id DESC
-) <= ?
-ORDER BY case_id, device, started_at, run_id
-"""  # nosec B608  # constants of ours, and parameters
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 #: More rows than any history has.
 _ALL = 2**62
@@ -130,8 +107,8 @@ def runs_of(
     history: HistoryReader, *, device: str | None = None, board: str | None = None, last: int | None = None
 ) -> tuple[HistoryRun, ...]:
     """Return the runs, the newest first."""
-    rows = history.rows(_RUNS, [list(_FAILING), device, device, board, board, board, last or _ALL])
-    return tuple(_run(row) for row in rows)
+    given = {"failing": list(_FAILING), "device": device, "board": board, "last": last or _ALL}
+    return tuple(_run(row) for row in history.rows(_RUNS, given))
 
 
 def run_ids(history: HistoryReader) -> frozenset[str]:
@@ -143,7 +120,7 @@ def cases_of(
     history: HistoryReader, *, pattern: str | None = None, device: str | None = None, board: str | None = None
 ) -> tuple[HistoryCase, ...]:
     """Return the cases whose id contains the pattern, in either case, or fits it (``*``, ``?``), sorted."""
-    rows = history.rows(_CASES, [pattern, pattern, pattern, device, device, board, board, board])
+    rows = history.rows(_CASES, {"pattern": pattern, "device": device, "board": board})
     _tell_unreadable(history, sum(row[6] for row in rows))
     return tuple(
         HistoryCase(
@@ -161,69 +138,23 @@ def cases_of(
 
 def trend_of(
     history: HistoryReader,
-    case_id: str,
+    case_id: str | None = None,
     *,
     device: str | None = None,
     board: str | None = None,
     last: int | None = None,
 ) -> tuple[TrendPoint, ...]:
-    """Return a case's runs by device and in the order of time, the newest `last` of each device and board."""
-    return _points(history, history.rows(_TREND_OF_CASE, [case_id, device, device, board, board, board, last or _ALL]))
+    """Return the runs of a case, or without their samples of all cases: the newest `last` of each device and board.
 
-
-def trends_of(
-    history: HistoryReader, *, device: str | None = None, board: str | None = None, last: int | None = None
-) -> tuple[TrendPoint, ...]:
-    """Return the runs of all cases by case, device and time, the newest `last` of each case, device and board."""
-    return _points(history, history.rows(_TREND_OF_ALL, [device, device, board, board, board, last or _ALL]))
-
-
-def nights_of(
-    history: HistoryReader, *, device: str | None = None, board: str | None = None, last: int | None = None
-) -> Iterator[tuple[str, str, list[Night]]]:
-    """Yield what `trends_of` returns, case by case: its id, its device, and its runs, each known by its id."""
-    rows = history.each_row(_NIGHTS, [device, device, board, board, board, last or _ALL])
-    n_unreadable = 0
-    for (case_id, device_name), of_case in groupby(rows, key=itemgetter(0, 1)):
-        held = list(of_case)
-        nights = [Night._make(row[3:]) for row in held if row[2]]
-        n_unreadable += len(held) - len(nights)
-        if nights:
-            yield case_id, device_name, nights
-    _tell_unreadable(history, n_unreadable)
-
-
-def points_of_runs(history: HistoryReader, places: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], TrendPoint]:
-    """Return the points of cases in runs, by the ids of both."""
-    asked = [[case_id for case_id, _ in places], [run_id for _, run_id in places]]
-    found = history.rows(_TREND_OF_RUNS, [*asked, *[None] * 5, _ALL]) if places else []
-    return {(point.case_id, point.run_id): point for point in map(_point, found)}
-
-
-def bare_point(case_id: str, device: str, night: Night) -> TrendPoint:
-    """Return the point of a night as far as that tells."""
-    return TrendPoint(
-        run_id=night.run,
-        started_at=_EPOCH + timedelta(microseconds=night.started_at_us),
-        device=device,
-        case_id=case_id,
-        outcome=Outcome(night.outcome),
-        measured_ns=night.measured_ns,
-        samples_ns=(),
-        expected_ns=None,
-        baseline_ns=None,
-        sentinels_ns={},
-        fingerprint=None,
-        fingerprint_digest=night.fingerprint_digest,
-        commit=None,
-        engine=None,
-    )
-
-
-def _points(history: HistoryReader, rows: Sequence[tuple[Any, ...]]) -> tuple[TrendPoint, ...]:
-    readable = [row for row in rows if row[-1]]
-    _tell_unreadable(history, len(rows) - len(readable))
-    return tuple(_point(row) for row in readable)
+    They are in the order of case, device and time.
+    """
+    is_one = case_id is not None
+    query = _TRENDS.format("case_id = $case_id" if is_one else "true", "samples_ns" if is_one else "NULL")
+    given = {**({"case_id": case_id} if is_one else {}), "device": device, "board": board, "last": last or _ALL}
+    found = [_point(row) if row[-1] else None for row in history.each_row(query, given)]  # of many, one row at a time
+    points = tuple(point for point in found if point)
+    _tell_unreadable(history, len(found) - len(points))
+    return points
 
 
 def _tell_unreadable(history: HistoryReader, n_rows: int) -> None:

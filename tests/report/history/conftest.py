@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.records.history_place import HistoryBucket
 from tests.s3_server import forget_all, make_bucket, running_s3
 
 
@@ -18,8 +17,8 @@ def s3() -> Iterator[str]:
 
 
 @pytest.fixture
-def bucket(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HistoryBucket:
+def bucket(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     forget_all(s3)
     make_bucket(s3, "farm")
-    return HistoryBucket(address="s3://farm/nights")
+    return "s3://farm/nights"

@@ -18,7 +18,6 @@ from perfsuite.records.run_origin import NO_ORIGIN, BoardName
 from perfsuite.report.history import append_run, open_history, runs_of, trend_of
 from perfsuite.report.history.append import fingerprint_digest, run_identity, run_rows, start_of
 from perfsuite.report.history.columns import COLUMNS, MARK
-from perfsuite.report.history.folder import loose_files
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from ...synthetic_judgements import PASSED
@@ -71,8 +70,8 @@ DECODE = "phase/smollm2-135m-q8_0/siso/decode"
 def test_a_run_comes_out_as_it_went_in(tmp_path: Path) -> None:
     run = synthetic_run(n_cases=20)
     append_run(run, tmp_path)
-    with open_history(tmp_path) as history:
-        (point,) = trend_of(history, DECODE)
+    history = open_history(tmp_path)
+    (point,) = trend_of(history, DECODE)
     judgement = next(each for each in run.judgements if each.case_id == DECODE)
     assert (point.measured_ns, point.samples_ns) == (judgement.measured_ns, judgement.samples_ns)
     assert (point.outcome, point.baseline_ns) == (judgement.outcome, judgement.baseline_ns)
@@ -88,9 +87,9 @@ def test_hostile_names_go_through_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "it's [a] *?{b}"
     append_run(synthetic_run(n_cases=8, seed=1), tmp_path / "it's a xxb")
     append_run(run, folder)
-    with open_history(folder) as history:
-        held = {case_id for (case_id,) in history.rows("SELECT case_id FROM history")}
-        devices = [each.device for each in runs_of(history)]
+    history = open_history(folder)
+    held = {case_id for (case_id,) in history.rows("SELECT case_id FROM history")}
+    devices = [each.device for each in runs_of(history)]
     assert held == {each.case_id for each in run.judgements}
     assert devices == [run.device]
 
@@ -98,8 +97,8 @@ def test_hostile_names_go_through_unchanged(tmp_path: Path) -> None:
 def test_a_run_that_is_added_twice_counts_once(tmp_path: Path) -> None:
     run = synthetic_run(n_cases=8)
     assert append_run(run, tmp_path) == append_run(run, tmp_path)
-    with open_history(tmp_path) as history:
-        assert [each.n_cases for each in runs_of(history)] == [8]
+    history = open_history(tmp_path)
+    assert [each.n_cases for each in runs_of(history)] == [8]
 
 
 def test_a_file_has_plain_columns_in_order_and_rows_by_case(tmp_path: Path) -> None:
@@ -114,17 +113,6 @@ def test_a_file_has_plain_columns_in_order_and_rows_by_case(tmp_path: Path) -> N
     path = append_run(synthetic_run(n_cases=40), tmp_path)
     ids = [case_id for (case_id,) in duckdb.execute("SELECT case_id FROM read_parquet(?)", [str(path)]).fetchall()]
     assert ids == sorted(ids)
-
-
-def test_many_small_files_are_merged_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind the most that may lie loose, the files of single runs become one, and no run is lost."""
-    monkeypatch.setattr("perfsuite.report.history.append.MOST_LOOSE", 4)
-    run = synthetic_run(n_cases=2)
-    for index in range(5):
-        append_run(replace(run, origin=replace(run.origin, run_id=f"run-{index}")), tmp_path)
-    assert loose_files(tmp_path) == []
-    with open_history(tmp_path) as history:
-        assert len(runs_of(history)) == 5
 
 
 @pytest.mark.parametrize(
@@ -158,5 +146,5 @@ def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     commands = [[sys.executable, "-c", program, str(tmp_path), str(number)] for number in range(3)]
     running = [subprocess.Popen(command, env={**os.environ}) for command in commands]
     assert [each.wait(timeout=120) for each in running] == [0, 0, 0]
-    with open_history(tmp_path) as history:
-        assert sorted(each.run_id for each in runs_of(history)) == [f"{a}-{b}" for a in range(3) for b in range(3)]
+    history = open_history(tmp_path)
+    assert sorted(each.run_id for each in runs_of(history)) == [f"{a}-{b}" for a in range(3) for b in range(3)]

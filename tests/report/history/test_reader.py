@@ -11,9 +11,9 @@ import pytest
 
 from perfsuite.errors import HistoryError
 from perfsuite.report.history import append_run, open_history, runs_of
+from perfsuite.report.history.append import LOOSE
 from perfsuite.report.history.columns import MARK
-from perfsuite.report.history.folder import LOOSE
-from perfsuite.report.history.reader import ask
+from perfsuite.report.history.reader import answer_query
 from perfsuite.testing.run_files import synthetic_run
 
 
@@ -26,11 +26,11 @@ def odd_dir(tmp_path: Path) -> Path:
 
 def test_a_select_is_answered_up_to_a_bound(odd_dir: Path) -> None:
     """Names of columns and rows come back; of more rows than asked for the first come, and that is said."""
-    answer = ask(odd_dir, "SELECT count(*) AS n, 'x' AS text FROM history")
+    answer = answer_query(open_history(odd_dir), "SELECT count(*) AS n, 'x' AS text FROM history")
     assert (answer.columns, answer.rows) == (("n", "text"), ((12, "x"),))
-    answer = ask(odd_dir, "SELECT * FROM range(100000000000)", most_rows=3)
+    answer = answer_query(open_history(odd_dir), "SELECT * FROM range(100000000000)", most_rows=3)
     assert (len(answer.rows), answer.is_cut) == (3, True)
-    answer = ask(odd_dir, "SELECT * FROM range(3)", most_rows=3)
+    answer = answer_query(open_history(odd_dir), "SELECT * FROM range(3)", most_rows=3)
     assert (len(answer.rows), answer.is_cut) == (3, False)
 
 
@@ -46,7 +46,7 @@ def test_a_select_is_answered_up_to_a_bound(odd_dir: Path) -> None:
 def test_what_is_no_single_select_is_refused(odd_dir: Path, query: str) -> None:
     """Nothing is written, attached, installed or set."""
     with pytest.raises(HistoryError, match="expected a single SELECT"):
-        ask(odd_dir, query)
+        answer_query(open_history(odd_dir), query)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_mistake_and_what_is_no_file_of_the_history_are_one_line(odd_dir: Path
     """DuckDB knows the files and not their folders: it cannot read their neighbours either."""
     (odd_dir / "runs" / "notes.txt").write_text("secret")
     with pytest.raises(HistoryError, match=r"^sql: [^\n]+$"):
-        ask(odd_dir, query.replace("{runs}", str(odd_dir / "runs").replace("'", "''")))
+        answer_query(open_history(odd_dir), query.replace("{runs}", str(odd_dir / "runs").replace("'", "''")))
 
 
 @pytest.mark.parametrize("column", ["measured_ns", "samples_ns"])
@@ -74,9 +74,10 @@ def test_a_file_that_is_damaged_where_the_query_reads_is_left_out(odd_dir: Path,
     first, last = column_place(damaged, column)
     content[first:last] = bytes(last - first)
     damaged.write_bytes(content)
-    answer = ask(odd_dir, f"SELECT count(*), max(hash({column})) FROM history")
+    history = open_history(odd_dir)
+    answer = answer_query(history, f"SELECT count(*), max(hash({column})) FROM history")
     assert answer.rows[0][0] == 12
-    assert [each.path for each in answer.skipped] == [damaged]
+    assert [each.path for each in history.skipped] == [damaged]
 
 
 def column_place(path: Path, column: str) -> tuple[int, int]:
@@ -100,7 +101,7 @@ def column_place(path: Path, column: str) -> tuple[int, int]:
 def test_a_query_without_end_is_ended(odd_dir: Path, query: str) -> None:
     """After the limit, in one line, also within a function that DuckDB cannot interrupt."""
     with pytest.raises(HistoryError, match=r"^sql: takes longer than 0.2 s, and was ended$"):
-        ask(odd_dir, query, limit_s=0.2)
+        answer_query(open_history(odd_dir), query, limit_s=0.2)
 
 
 @pytest.fixture
@@ -111,16 +112,17 @@ def history_dir(tmp_path: Path) -> Path:
 
 def reasons(history_dir: Path) -> list[str]:
     """What is left out, beside the one run that is always read."""
-    with open_history(history_dir) as history:
-        assert len(runs_of(history)) == 1
-        return [each.reason for each in history.skipped]
+    history = open_history(history_dir)
+    assert len(runs_of(history)) == 1
+    return [each.reason for each in history.skipped]
 
 
 def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
-    with open_history(tmp_path / "none") as history:
-        assert runs_of(history) == ()
+    history = open_history(tmp_path / "none")
+    assert runs_of(history) == ()
     (tmp_path / "file").write_text("")
-    with open_history(tmp_path / "file") as history, pytest.raises(HistoryError, match="is a file"):
+    history = open_history(tmp_path / "file")
+    with pytest.raises(HistoryError, match="is a file"):
         runs_of(history)
 
 
@@ -131,13 +133,13 @@ def test_a_file_with_fewer_columns_is_read(history_dir: Path, tmp_path: Path) ->
     key = MARK.partition(",")[0]
     target = history_dir / LOOSE / "older.parquet"
     duckdb.execute(f"COPY ({older}) TO '{target}' (FORMAT parquet, KV_METADATA {{'{key},columns=00000000': 'yes'}})")
-    with open_history(history_dir) as history:
-        assert len(runs_of(history)) == 2
-        known = history.rows("SELECT run_id, count(steal_ratio) FROM history GROUP BY run_id ORDER BY run_id")
+    history = open_history(history_dir)
+    assert len(runs_of(history)) == 2
+    known = history.rows("SELECT run_id, count(steal_ratio) FROM history GROUP BY run_id ORDER BY run_id")
     assert [count for _, count in known] == [12, 0]
     path.unlink()
-    with open_history(history_dir) as history:
-        assert history.rows("SELECT DISTINCT steal_ratio FROM history") == [(None,)]
+    history = open_history(history_dir)
+    assert history.rows("SELECT DISTINCT steal_ratio FROM history") == [(None,)]
 
 
 def test_hidden_files_and_folders_are_no_part(history_dir: Path) -> None:
@@ -151,11 +153,11 @@ def test_hidden_files_and_folders_are_no_part(history_dir: Path) -> None:
 
 def test_the_database_loads_nothing_and_is_limited(history_dir: Path) -> None:
     """No extension is installed or loaded by itself, and memory is limited."""
-    with open_history(history_dir) as history:
-        names = ("autoinstall_known_extensions", "autoload_known_extensions")
-        rows = history.rows("SELECT value FROM duckdb_settings() WHERE list_contains(?, name)", [list(names)])
-        assert rows == [("false",), ("false",)]
-        ((limit,),) = history.rows("SELECT current_setting('memory_limit')")
+    history = open_history(history_dir)
+    names = ("autoinstall_known_extensions", "autoload_known_extensions")
+    rows = history.rows("SELECT value FROM duckdb_settings() WHERE list_contains($names, name)", {"names": [*names]})
+    assert rows == [("false",), ("false",)]
+    ((limit,),) = history.rows("SELECT current_setting('memory_limit')")
     assert limit == "244.1 MiB"
 
 
@@ -189,5 +191,6 @@ def test_a_folder_that_cannot_be_listed_is_an_error(history_dir: Path, monkeypat
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    with open_history(history_dir) as history, pytest.raises(HistoryError, match=r"cannot be listed \(Permission"):
+    history = open_history(history_dir)
+    with pytest.raises(HistoryError, match=r"cannot be listed \(Permission"):
         runs_of(history)
