@@ -171,11 +171,11 @@ def show(*parts: Part) -> None:
             _print_table(part.table() if isinstance(part, Sheet) else part)
 
 
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture of another format than SVG, before anything is measured for it."""
-    if path is not None and path.suffix.lower() != ".svg":
-        others = "a browser, Inkscape or rsvg-convert makes others of it"
-        raise PerfsuiteError(f"{path}: suffix is {path.suffix!r}, only .svg is written; {others}")
+def check_picture(path: Path | None, *suffixes: str) -> None:
+    """Refuse a picture that is neither SVG nor of a suffix that is named, before anything is measured for it."""
+    if path is not None and path.suffix.lower() not in (".svg", *suffixes):
+        drawn, others = " or ".join((".svg", *suffixes)), "a browser, Inkscape or rsvg-convert makes others of it"
+        raise PerfsuiteError(f"{path}: suffix is {path.suffix!r}, only {drawn} is drawn; {others}")
 
 
 def draw(chart: Chart, path: Path) -> None:

@@ -12,7 +12,7 @@ from perfsuite.expectation.roofline.point import Point
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.expectation.roofline.sweeps import BASE
-from perfsuite.records.chart import Line, LineRole, PointGroup, XYChart, XYPanel
+from perfsuite.records.chart import Axis, Line, LineRole, PointGroup, Scale, XYChart, XYPanel
 from perfsuite.report.roofline_findings import KIND_WORDS, conditions, operators_finding, sweep_finding, whole_run_ns
 from perfsuite.report.roofline_roofs import (
     Frame,
@@ -124,7 +124,15 @@ def devices_chart(runs: Sequence[RooflineRun], published: Sequence[tuple[str, Ro
 
 
 def _framed(frame: Frame, *, title: str, note: str, lines: tuple[Line, ...], groups: tuple[PointGroup, ...]) -> XYChart:
-    panel = XYPanel(x_axis=frame.x_axis, y_axis=frame.y_axis, lines=lines, groups=groups)
+    least_y, most_y = map(to_giga_per_s, (frame.least_y, frame.most_y))
+    panel = XYPanel(
+        x_axis=Axis(
+            label="operational intensity (FLOP/byte)", scale=Scale.LOG10, least=frame.least_x, most=frame.most_x
+        ),
+        y_axis=Axis(label="rate (GFLOP/s)", scale=Scale.LOG10, least=least_y, most=most_y),
+        lines=lines,
+        groups=groups,
+    )
     return XYChart(title=title, note=note, panels=(panel,))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from perfsuite.expectation.roofline.point import Point
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
-from perfsuite.records.chart import Axis, Line, LineRole, Scale
+from perfsuite.records.chart import Line, LineRole
 from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, to_giga_per_s
 
 #: Rungs of working sets whose rates differ by no more are one level of memory, and levels closer than this one as well.
@@ -20,8 +21,7 @@ _ARC_POINTS = 24
 _ROOM = 1.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(NamedTuple):
     """Where the axes of a picture end: FLOP/byte and FLOP/s."""
 
     least_x: float
@@ -29,24 +29,12 @@ class Frame:
     least_y: float
     most_y: float
 
-    @property
-    def x_axis(self) -> Axis:
-        """Operational intensity."""
-        label = "operational intensity (FLOP/byte)"
-        return Axis(label=label, scale=Scale.LOG10, least=self.least_x, most=self.most_x)
-
-    @property
-    def y_axis(self) -> Axis:
-        """Rate of arithmetic."""
-        least, most = to_giga_per_s(self.least_y), to_giga_per_s(self.most_y)
-        return Axis(label="rate (GFLOP/s)", scale=Scale.LOG10, least=least, most=most)
-
 
 def frame_of(points: Sequence[Point], roofs: Sequence[Roof]) -> Frame:
     """End the axes so that all points and ridges have room."""
     x = [*(each.operational_intensity for each in points), *(roof.ridge_point for roof in roofs)]
     y = [*(each.flops_per_s for each in points), *(roof.peak_flops_per_s for roof in roofs)]
-    return Frame(least_x=min(x) / _ROOM, most_x=max(x) * _ROOM, least_y=min(y) / _ROOM, most_y=max(y) * _ROOM)
+    return Frame(min(x) / _ROOM, max(x) * _ROOM, min(y) / _ROOM, max(y) * _ROOM)
 
 
 def roof_line(label: str, roof: Roof, frame: Frame, role: LineRole = LineRole.CURVE) -> Line:

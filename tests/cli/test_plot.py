@@ -41,7 +41,7 @@ def test_pictures_are_written_where_asked(tmp_path: Path, capsys: Streams) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["life-fig8", "-o", "x.png"], "x.png: suffix is '.png', only .svg is written; a browser, Inkscape"),
+        (["life-fig8", "-o", "x.png"], "x.png: suffix is '.png', only .svg is drawn; a browser, Inkscape"),
         (["life-fig8", "life-fig9", "-o", "x.svg"], "--output=x.svg: one file for 2 pictures"),
     ],
 )

@@ -94,8 +94,7 @@ def _graph(options: argparse.Namespace) -> int:
     from perfsuite.report.graph.roles import plain_graphs
     from perfsuite.report.graph.tables import graph_tables
 
-    if options.output is not None and options.output.suffix != ".dot":
-        check_picture(options.output)
+    check_picture(options.output, ".dot")
     views = [_graph_view(options, path) for path in options.runs]
     if options.output is not None:
         _draw(views, options.output)
@@ -128,7 +127,7 @@ def _draw(views: Sequence[GraphView], path: Path) -> None:
     from perfsuite.report.graph.dot import dot_text
     from perfsuite.report.graph.picture import graph_svg
 
-    text = dot_text(views) if path.suffix == ".dot" else graph_svg(views)
+    text = dot_text(views) if path.suffix.lower() == ".dot" else graph_svg(views)
     write_whole_bytes(path, text.encode(), PerfsuiteError)
 
 

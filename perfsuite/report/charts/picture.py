@@ -30,7 +30,8 @@ _MOST_CHARACTERS = int((WIDTH - 2 * EDGE - _BEFORE_TEXT) / CHARACTER)
 #: Colours as on the page, on white.
 _STYLE = """
 svg{overflow:visible;font-family:sans-serif}text{font-size:10.5px;fill:#565d66}
-.title{font-size:15px;font-weight:600;fill:#1b1e22}.strong{fill:#1b1e22}.middle{text-anchor:middle}.end{text-anchor:end}
+.title{font-size:15px;font-weight:600;fill:#1b1e22}.strong{fill:#1b1e22;paint-order:stroke;stroke:#fff;stroke-width:2px}
+.middle{text-anchor:middle}.end{text-anchor:end}
 .k0{color:#1f83c4}.k1{color:#d55e00}.k2{color:#009e73}.k3{color:#b45f97}.k4{color:#b07c00}.k5{color:#7f7f7f}
 .ink,.reference{color:#1b1e22}.grid,.faint{color:#dcdfe3}.faint{color:#8a9199}.base{color:#565d66}
 .d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:8 3 2 3}.d4{stroke-dasharray:4 2}

@@ -7,15 +7,19 @@ visual understanding of hierarchical system structures, 1981.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 
 import networkx as nx
 
 #: Edges over more ranks than these go down a lane.
 _MOST_RANKS = 3
 _N_SWEEPS = 6
+
+#: A box is (number,), an edge that passes a rank (from, to, rank).
+_Place = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +45,8 @@ def lay_out(n_nodes: int, edges: Sequence[tuple[int, int]]) -> Layout:
     """Lay out boxes that are numbered in an order in which each comes behind those that it reads from."""
     ranks = _ranks(n_nodes, edges)
     spans = {edge: ranks[edge[1]] - ranks[edge[0]] for edge in edges}
-    order = _Order(ranks, {edge: span for edge, span in spans.items() if span <= _MOST_RANKS})
-    columns = order.columns()
+    rows = _rows(ranks, {edge: span for edge, span in spans.items() if span <= _MOST_RANKS})
+    columns = {each: x for row in rows for each, x in _centred(row)}
     places = tuple((columns[number,], ranks[number]) for number in range(n_nodes))
     return Layout(
         places=places,
@@ -53,7 +57,7 @@ def lay_out(n_nodes: int, edges: Sequence[tuple[int, int]]) -> Layout:
         },
         lanes=_lanes([edge for edge, span in spans.items() if span > _MOST_RANKS], ranks),
         n_ranks=max(ranks, default=-1) + 1,
-        n_columns=order.n_columns,
+        n_columns=max(map(len, rows), default=0),
     )
 
 
@@ -87,47 +91,29 @@ def _lanes(edges: Sequence[tuple[int, int]], ranks: Sequence[int]) -> dict[tuple
     return found
 
 
-class _Order:
-    """The order of boxes, and of the edges that pass, within each rank."""
-
-    def __init__(self, ranks: Sequence[int], spans: dict[tuple[int, int], int]) -> None:
-        #: A box is (number,), an edge that passes a rank (from, to, rank).
-        self._rows: list[list[tuple[int, ...]]] = [[] for _ in range(max(ranks, default=-1) + 1)]
-        self._near: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-        for number, rank in enumerate(ranks):
-            self._rows[rank].append((number,))
-        for (origin, target), span in spans.items():
-            first = ranks[origin]
-            chain = [(origin,), *((origin, target, first + step) for step in range(1, span)), (target,)]
-            for step, each in enumerate(chain[1:-1], start=1):
-                self._rows[first + step].append(each)
-            for one, other in pairwise(chain):
-                self._near.setdefault(one, []).append(other)
-                self._near.setdefault(other, []).append(one)
-        self._rank_of = {each: rank for rank, row in enumerate(self._rows) for each in row}
-        for row in self._rows:
-            row.sort(key=lambda each: (each[0], len(each)))
-
-    @property
-    def n_columns(self) -> int:
-        return max(map(len, self._rows), default=0)
-
-    def columns(self) -> dict[tuple[int, ...], float]:
-        """Put each between those that it leads to and comes from, down and up by turns."""
-        columns = {each: x for row in self._rows for each, x in _centred(row)}
-        for sweep in range(_N_SWEEPS):
-            step = 1 if sweep % 2 == 0 else -1
-            for row in self._rows[::step]:
-                row.sort(key=lambda each: self._middle(each, -step, columns))
-                columns.update(_centred(row))
-        return columns
-
-    def _middle(self, each: tuple[int, ...], step: int, columns: dict[tuple[int, ...], float]) -> float:
-        """Return the mean column of its neighbours in the rank before; its own where there are none."""
-        wanted = self._rank_of[each] + step
-        found = [columns[other] for other in self._near.get(each, ()) if self._rank_of[other] == wanted]
-        return sum(found) / len(found) if found else columns[each]
+def _rows(ranks: Sequence[int], spans: Mapping[tuple[int, int], int]) -> list[list[_Place]]:
+    """Put boxes, and the edges that pass, in order within each rank: by what they lead to and come from, by turns."""
+    rows: list[list[_Place]] = [[] for _ in range(max(ranks, default=-1) + 1)]
+    near: dict[tuple[_Place, int], list[_Place]] = {}
+    for number, rank in enumerate(ranks):
+        rows[rank].append((number,))
+    for edge, span in spans.items():
+        passed = [(*edge, ranks[edge[0]] + step) for step in range(1, span)]
+        for each in passed:
+            rows[each[2]].append(each)
+        for one, other in pairwise([(edge[0],), *passed, (edge[1],)]):
+            near.setdefault((one, -1), []).append(other)
+            near.setdefault((other, 1), []).append(one)
+    for row in rows:
+        row.sort(key=lambda each: (each[0], len(each)))
+    columns = {each: x for row in rows for each, x in _centred(row)}
+    for sweep in range(_N_SWEEPS):
+        step = 1 if sweep % 2 == 0 else -1
+        for row in rows[::step]:
+            row.sort(key=lambda each: fmean(columns[other] for other in near.get((each, step), (each,))))
+            columns.update(_centred(row))
+    return rows
 
 
-def _centred(row: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], float]]:
+def _centred(row: Sequence[_Place]) -> list[tuple[_Place, float]]:
     return [(each, place - (len(row) - 1) / 2) for place, each in enumerate(row)]

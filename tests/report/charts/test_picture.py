@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import resources
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -86,6 +88,13 @@ BARS = StackedBars(
 @pytest.mark.parametrize("chart", [XY, HEAT, BARS])
 def test_each_kind_of_chart_is_drawn(chart: Chart, golden: Golden) -> None:
     golden(f"charts/{type(chart).__name__.lower()}.svg", picture_svg(chart))
+
+
+def test_colours_and_dashes_are_those_of_the_page() -> None:
+    page = resources.files("perfsuite.report.page").joinpath("templates", "style.css").read_text("utf-8")
+    rules = re.findall(r"^(?:svg )?(\.[kd]\d) \{ (.*); \}$", page, re.MULTILINE)
+    assert len(rules) == 11
+    assert [rule for rule in rules if f"{rule[0]}{{{rule[1].replace(': ', ':')}}}" not in picture_svg(BARS)] == []
 
 
 class _Text(NamedTuple):
