@@ -200,7 +200,8 @@ def open_bench(folder: Path) -> Bench:
     Raises NativeBuildError: a layer does not build; OpenClError: there is no device.
     """
     environment = {**os.environ, **opencl_environment(folder, inherited=os.environ.get("OCL_ICD_VENDORS"))}
-    script = "from perfsuite.measure.opencl_platform import choose_device; print(choose_device(None).platform_index)"
+    usable = "'FPGA' not in each.name and each.get_devices()"  # Intel's emulator comes with its runtime
+    script = f"import pyopencl as cl; print([bool({usable}) for each in cl.get_platforms()].index(True))"
     found = _child(["-c", script], environment)
     return Bench(
         tracing_layer=find_opencl_layers(folder).tracing,

@@ -93,7 +93,6 @@ def kernel_plan(config: RunConfig, cases: Sequence[Case]) -> KernelPlan:
         budget_ns=_PROCESS_BUDGET_NS,
         seed=0,
         log_dir=str(config.log_dir),
-        cache_dir=str(config.board.facts().cache_dir),
         n_threads=config.n_threads,
     )
 

@@ -45,7 +45,6 @@ from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine
-from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import (
     pinning,
     publishing_processors,
@@ -276,11 +275,8 @@ class ProgramLink(AgentLink):
         """Return the device that a process for shapes launches our tiled kernels on."""
         from perfsuite.measure.shapes.launched_bench import LaunchedDevice  # brings NumPy
 
-        own, plan = self._own_kernels(), setup.plan
         run = partial(self._run_plan, {"extra_environment": setup.environment}, is_watched=False)
-        device, limits = own.device(plan.platform, run)
-        sources = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
-        return LaunchedDevice(device=device, limits=limits, kernels_dir=sources, log_dir=own.log_dir)
+        return LaunchedDevice.of(self._own_kernels(), setup.plan, run)
 
     def _instrument(self, asked: Mapping[str, Any]) -> Any:
         """Answer as `answered_instrument` does."""
