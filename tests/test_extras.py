@@ -29,6 +29,7 @@ NEED_EXTRAS = {
     "perfsuite.experiments.shapes.hunt": "shapes",
     "perfsuite.experiments.shapes.profiles": "shapes",
     "perfsuite.experiments.shapes.strategies": "shapes",
+    "perfsuite.measure.opencl_calls": "opencl",
     "perfsuite.report.graph.picture": "plots",
     "perfsuite.report.plots.labels": "plots",
     "perfsuite.report.plots.picture": "plots",

@@ -11,7 +11,7 @@ from perfsuite import __version__
 from perfsuite.device.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.case_groups import OWN_GROUP
+from perfsuite.records.case_groups import OPENCL, OWN_GROUP
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
@@ -246,6 +246,7 @@ def open_baselines(config: RunConfig) -> StoredBaselines:
         "kernels": "kernels",
         "binding": "binding",
         "roofline": "roofline",
+        OPENCL: OPENCL,
         OWN_GROUP: OWN_GROUP,
     }
     committed, local = (
