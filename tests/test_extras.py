@@ -29,12 +29,7 @@ NEED_EXTRAS = {
     "perfsuite.experiments.shapes.hunt": "shapes",
     "perfsuite.experiments.shapes.profiles": "shapes",
     "perfsuite.experiments.shapes.strategies": "shapes",
-    "perfsuite.measure.kernel_programs": "opencl",
-    "perfsuite.measure.opencl": "opencl",
-    "perfsuite.measure.opencl_ceiling_kernels": "opencl",
-    "perfsuite.measure.opencl_ceilings": "opencl",
-    "perfsuite.measure.opencl_duplication": "opencl",
-    "perfsuite.measure.shapes.tiled_bench": "opencl",
+    "perfsuite.measure.opencl_calls": "opencl",
 }
 
 RUN = "docs/examples/runs/slower"

@@ -121,7 +121,9 @@ def _wrong(case: Case, payloads: Sequence[Payload]) -> tuple[str, ...]:
     new = _records(payloads, "kernels")
     sides = (new, [each for each in _records(payloads, "old_kernels") if each.is_correct])
     own = ([each for each in side if each.case_id == case.case_id] for side in sides)
-    return tuple(dict.fromkeys(text for each in own for text in kernel_samples(case, each, (), tick_of(new)).problems))
+    return tuple(
+        dict.fromkeys(text for each in own for text in kernel_samples(case.case_id, each, (), tick_of(new)).problems)
+    )
 
 
 def _records(payloads: Sequence[Payload], side: str) -> list[KernelRecord]:

@@ -64,7 +64,9 @@ def measure_kernels(
     tick_ns, problems = tick_of(records), replicates.problems
     return replace(
         replicates.group,
-        samples={case.case_id: kernel_samples(case, by_case[case.case_id], problems, tick_ns) for case in cases},
+        samples={
+            case.case_id: kernel_samples(case.case_id, by_case[case.case_id], problems, tick_ns) for case in cases
+        },
         notes=(*replicates.group.notes, *(f"{description(device)}: {text}" for text in dropped_text(records))),
         fingerprint=kernel_fingerprint(config, device),
         on_processor=device["type"] == "cpu",
@@ -91,7 +93,6 @@ def kernel_plan(config: RunConfig, cases: Sequence[Case]) -> KernelPlan:
         budget_ns=_PROCESS_BUDGET_NS,
         seed=0,
         log_dir=str(config.log_dir),
-        cache_dir=str(config.board.facts().cache_dir),
         n_threads=config.n_threads,
     )
 
@@ -153,7 +154,7 @@ def lack_of_opencl(config: RunConfig) -> str | None:
 
 
 def kernel_samples(
-    case: Case, records: Sequence[KernelRecord], problems: tuple[str, ...], tick_ns: int | None
+    case_id: str, records: Sequence[KernelRecord], problems: tuple[str, ...], tick_ns: int | None
 ) -> CaseSamples:
     """Return the samples of a case, one a process, and why none of them can be trusted.
 
@@ -172,7 +173,7 @@ def kernel_samples(
     coarse = f"its launches are too short for the tick of the device's clock, {tick_ns} ns"
     too_short = (coarse,) if tick_error_ratio > MOST_TICK_ERROR_RATIO else ()
     return CaseSamples(
-        case_id=case.case_id,
+        case_id=case_id,
         samples_ns=tuple(round(center) for center, _ in samples),
         problems=(*problems, *wrong[:1], *dropped, *too_short),
         error_ratio=tick_error_ratio,

@@ -28,7 +28,7 @@ from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.measure.counted_call import CountedCall
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case import Case, Expectation
-from perfsuite.records.case_groups import OWN_GROUP, group_of_kind, has_no_answer
+from perfsuite.records.case_groups import group_of_kind, group_of_own, has_no_answer
 from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
@@ -111,13 +111,24 @@ class PerfSession:
         return replace(judgement, reason="; ".join(filter(None, (judgement.reason, *remarks))))
 
     def judge_foreign(
-        self, samples: CaseSamples, kind: str, expectation: Expectation, *, marker_margin: float | None = None
+        self,
+        samples: CaseSamples,
+        kind: str,
+        expectation: Expectation,
+        *,
+        marker_margin: float | None = None,
+        fingerprint: Fingerprint | None = None,
     ) -> Judgement:
-        """Judge a case that somebody else measured in their own test."""
-        if OWN_GROUP not in self.groups:
-            self.groups[OWN_GROUP] = GroupSamples(samples={}, fingerprint=self.config.board.facts().fingerprint)
-        baseline = self.stored.match(samples.case_id, OWN_GROUP, self.groups)
-        samples = replace(samples, problems=(*samples.problems, *self._own_problems()))
+        """Judge a case that somebody else measured in their own test; `fingerprint` is what counts beside the machine.
+
+        All of a run that have one must have the same.
+        """
+        group = group_of_own(kind)
+        own = {**self.config.board.facts().fingerprint, **(fingerprint or {})}
+        known = self.groups.setdefault(group, GroupSamples(samples={}, fingerprint=own))
+        other = () if known.fingerprint == own else ("another case of the run has another OpenCL device; run it alone",)
+        baseline = self.stored.match(samples.case_id, group, self.groups)
+        samples = replace(samples, problems=(*samples.problems, *other, *self._own_problems()))
         judgement = self._judged(samples, kind, expectation, baseline, marker_margin)
         self.judgements[samples.case_id] = judgement
         return judgement
@@ -350,7 +361,8 @@ class PerfSession:
         found: dict[str, list[Judgement]] = {name: [] for name in self.groups}
         for judgement in self.judgements.values():
             case = self.cases.get(judgement.case_id)
-            found.setdefault(group_of_kind(case.kind) if case else OWN_GROUP, []).append(judgement)
+            group = group_of_kind(case.kind) if case else group_of_own(judgement.kind)
+            found.setdefault(group, []).append(judgement)
         return found
 
 

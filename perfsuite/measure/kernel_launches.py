@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfsuite.measure import kernel_references as references
 from perfsuite.measure.kernel_references import Array, Float64Array
@@ -77,14 +76,6 @@ class Launch(LaunchForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KernelLaunch(Launch):
-    """A launch of a kernel of the catalogue, whose output is known."""
-
-    #: The output in float64, in its shape.
-    expected: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DescribedLaunch(LaunchForm):
     """A launch of a kernel of the catalogue, of which nothing is drawn yet."""
 
@@ -93,16 +84,10 @@ class DescribedLaunch(LaunchForm):
     #: Computes the output in float64 from these arrays.
     reference: Callable[..., Float64Array]
 
-    def drawn(self) -> KernelLaunch:
-        """Draw the inputs and compute the output to expect of them."""
-        inputs = tuple(map(drawn_array, self.contents))
-        form = {each.name: getattr(self, each.name) for each in fields(LaunchForm)}
-        return KernelLaunch(**form, inputs=inputs, expected=self.reference(*inputs))
-
-
-def prepare(case: KernelCase, tuning: Tuning, seed: int) -> KernelLaunch:
-    """Draw a case's inputs and compute the output to expect of them."""
-    return describe(case, tuning, seed).drawn()
+    @property
+    def expected(self) -> Float64Array:
+        """The output to expect of these arrays, which are drawn for it."""
+        return self.reference(*map(drawn_array, self.contents))
 
 
 def describe(case: KernelCase, tuning: Tuning, seed: int) -> DescribedLaunch:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
+from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.native import load_problem
 
 #: Where the loaders look unless OCL_ICD_VENDORS says otherwise.
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+#: Where Android's vendors have a driver, which no file names.
+_VENDOR_DRIVERS = (Path("/vendor/lib64/libOpenCL.so"), Path("/system/vendor/lib64/libOpenCL.so"))
+#: The variable that names a loader for where the system has none: pyopencl brings one.
+_LOADER = "PERFSUITE_OPENCL_LOADER"
 #: The name of the suite's entry; no distribution uses it.
 RUNTIME_ICD = "perfsuite-intel-cpu.icd"
 
@@ -34,6 +40,8 @@ def opencl_environment(
     Raises `OpenClError` where the vendors directory cannot be written.
     """
     environment = {"PYOPENCL_NO_CACHE": "1"}  # kernels are built from their source, never from last week's binary
+    if loader := _installed_file("pyopencl", "libOpenCL*"):
+        environment[_LOADER] = str(loader)
     library = find_runtime() if runtime is None else runtime
     if library is None:
         return environment
@@ -44,20 +52,40 @@ def opencl_environment(
 
 def find_runtime() -> Path | None:
     """Return the library of an installed ``intel-opencl-rt``, or `None`."""
+    return _installed_file("intel-opencl-rt", "libintelocl.so")
+
+
+def _installed_file(distribution: str, pattern: str) -> Path | None:
+    """Return the file of a distribution whose name matches; None where either is not installed."""
     try:
-        files = metadata.files("intel-opencl-rt") or []
+        files = metadata.files(distribution) or []
     except metadata.PackageNotFoundError:
         return None
-    libraries = (Path(str(file.locate())).resolve() for file in files if file.name == "libintelocl.so")
-    return next((library for library in libraries if library.exists()), None)
+    paths = (Path(str(file.locate())).resolve() for file in files if fnmatch(file.name, pattern))
+    return next((path for path in paths if path.exists()), None)
+
+
+def lack_of_driver(inherited: str | None, system_vendors: Path = SYSTEM_VENDORS) -> str | None:
+    """Return what is missing, and the command that installs it, where no driver is installed; none is loaded."""
+    vendors = Path(inherited) if inherited else system_vendors
+    if vendors.suffix == ".icd" or any(vendors.glob("*.icd")) or any(path.exists() for path in _VENDOR_DRIVERS):
+        return None
+    return (
+        None
+        if find_runtime()
+        else "needs an OpenCL driver, and none is installed; run: pip install 'perfsuite[opencl]'"
+    )
 
 
 def runtime_problem() -> str | None:
-    """Return why an installed Intel CPU runtime is not seen, or `None` without one; it is loaded into this process."""
+    """Return why an installed Intel CPU runtime is not seen, or `None` without one; a process of its own loads it."""
     library = find_runtime()
     if library is None:
         return None
-    if problem := load_problem(library):
+    load = [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", str(library)]
+    done = subprocess.run(load, capture_output=True, text=True, errors="replace", timeout=60)
+    if done.returncode:
+        problem = (done.stderr.splitlines() or ["it crashes"])[-1]
         return f"{library.name} of intel-opencl-rt cannot be loaded: {problem}"
     return f"intel-opencl-rt is installed, but no .icd file in OCL_ICD_VENDORS names {library}"
 

@@ -11,31 +11,25 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
+from perfsuite.errors import EngineError, MeasurementError, NativeBuildError, OpenClError
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
 from perfsuite.measure.environment import program_environment
-from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, LaunchSessionPlan
+from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
     WORKER_LIMIT_S,
-    GraphsPlan,
-    ImageGraphPlan,
+    BindingPlan,
     IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
-    OverheadPlan,
     Plan,
-    ProbePlan,
     ShapesPlan,
-    StepsPlan,
-    SurveyPlan,
     TensorsPlan,
-    TurnsPlan,
-    UprobePlan,
     dump_plan,
     limit_text,
     load_record,
@@ -99,6 +93,15 @@ def run_worker(
 
     if (lead := lead_of(plan)) is not None:
         return lead(plan, Here(environment=extra_environment or {}, observe=observe), limit_s)
+    if isinstance(plan, LAUNCHED):
+        from perfsuite.measure.launches.own_kernels import own_kernels  # brings NumPy
+
+        environment = extra_environment or {}
+        run = partial(run_worker, extra_environment=environment, limit_s=limit_s, log_path=log_path, observe=observe)
+        try:
+            return own_kernels(environment).run(plan, run)
+        except OpenClError as error:
+            raise MeasurementError(str(error)) from None
     with work_folder() as folder, _published(plan) as publication:
         process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL, publication=publication)
         with contextlib.nullcontext() if observe is None else observe(process.pid), _ended(publication):
@@ -157,7 +160,7 @@ def start_worker(
     stdin: int,
     publication: Publication | None = None,
 ) -> subprocess.Popen[str]:
-    """Start a worker whose plan and record are in `folder`: the native program, or Python for our own kernels.
+    """Start a worker whose plan and record are in `folder`: the native program, or Python for what is a package of it.
 
     It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well; the kernel kills
     it with the thread that starts it. A publication gets what its driver does.
@@ -172,7 +175,8 @@ def start_worker(
     except (EngineError, NativeBuildError) as error:
         raise MeasurementError(str(error)) from error
     pinned = pinning(plan, sorted(os.sched_getaffinity(0)), program_environment({}).keys())
-    environment = _child_environment({**pinned, **blas_threads(plan), **extra_environment})
+    blas = ONE_BLAS_THREAD if isinstance(plan, BindingPlan) else {}  # NumPy is there, and must not compute beside it
+    environment = _child_environment({**pinned, **blas, **extra_environment})
     shared: tuple[int, ...] = ()
     if publication is not None:
         queue = publication.queue
@@ -194,21 +198,13 @@ def start_worker(
     return process
 
 
-#: What the native worker runs: all but our own kernels by pyopencl, and other people's programs.
-_NATIVE = (
-    *(LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan),
-    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan, GraphsPlan, ImageGraphPlan, TensorsPlan),
-)
-
-
-def is_native(plan: Plan) -> bool:
-    """Whether a plan is run by the native worker; of shapes, ggml's operators are."""
-    return isinstance(plan, _NATIVE) or (isinstance(plan, ShapesPlan) and bool(plan.library_dir))
+#: What a worker in Python runs; all others are the native program.
+_PYTHON = (BindingPlan, IndependentPlan)
 
 
 def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     files = (str(plan_path), str(record_path))
-    if not is_native(plan):
+    if isinstance(plan, _PYTHON):
         return own_python("-m", "perfsuite.measure.worker", *files)
     inner: Any = getattr(plan, "llama", plan)
     cache_dir = Path(inner.cache_dir)
@@ -237,17 +233,6 @@ def pinning(plan: Plan, usable: Sequence[int], variables: Collection[str]) -> di
 
 #: What gives each BLAS one thread.
 ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
-
-
-def blas_threads(plan: Plan) -> dict[str, str]:
-    """Give NumPy one thread where its products are what kernels are checked against.
-
-    The other threads of a BLAS spin for some milliseconds after a product, on the processors of the kernels that are
-    timed next: on two processors these took twice as long.
-    """
-    if is_native(plan) or isinstance(plan, IndependentPlan):
-        return {}
-    return ONE_BLAS_THREAD
 
 
 def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:

@@ -400,15 +400,6 @@ def run_step(command: Sequence[str], log: Path) -> None:
         )
 
 
-def load_problem(path: Path) -> str | None:
-    """Return why a shared library cannot be loaded into this process, or None where it can."""
-    try:
-        ctypes.CDLL(str(path))
-    except OSError as error:
-        return str(error)
-    return None
-
-
 def loaded_library(path: Path) -> ctypes.CDLL:
     """Return a library that somebody else has brought into this process, such as a layer that OpenCL's loader took in.
 

@@ -177,11 +177,6 @@ def operands(part: str) -> tuple[Any, ...]:
     return (X, Y) if part in ("FP32", "F16") else (BYTES,)
 
 
-def small_numbers(count: int) -> NDArray[np.float32]:
-    """Return whole numbers that repeat after a prime, so that no shift by a vector goes unseen."""
-    return np.asarray(np.arange(count) % SMALL_LIMIT, dtype=np.float32)
-
-
 def streamed(before: NDArray[np.float32], kind: str, size: int) -> NDArray[np.float32]:
     """Return what memory holds after a stream over arrays of a size: what must not be written is as before."""
     after = before.copy()

@@ -1,21 +1,14 @@
-"""Which OpenCL devices there are, and which one is measured.
-
-A broken driver may crash whoever asks: ask in a worker process, with the environment of `opencl_environment`.
-"""
+"""Which of a machine's OpenCL devices is measured."""
 
 from __future__ import annotations
 
 import platform as host
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from perfsuite.errors import MeasurementError, OpenClError, require
+from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.kernel_runtime import runtime_problem
-
-if TYPE_CHECKING:
-    import pyopencl as cl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,28 +57,13 @@ class OpenClDevice:
         return f"{self.platform_name}: {self.device_name} ({self.type}, driver {self.driver_version})"
 
 
-def list_devices() -> tuple[OpenClDevice, ...]:
-    """Return every device of every platform, asked in this process; `OpenClError` with the fix when there is none."""
-    require("pyopencl", "OpenCL", OpenClError)
-    try:
-        import pyopencl as cl
-    except ImportError as error:
-        raise OpenClError(f"pyopencl cannot be imported ({error}); run: pip install 'perfsuite[opencl]'") from None
-    found = []
-    with suppress(cl.Error):  # how a loader says that it knows no platform
-        for platform_index, platform in enumerate(cl.get_platforms()):
-            with suppress(cl.Error):  # a platform whose device is gone must not hide the others
-                for device_index, device in enumerate(platform.get_devices()):
-                    found.append(_describe(platform_index, platform, device_index, device))
-    if not found:
-        problem = runtime_problem()
-        raise OpenClError(f"OpenCL: no platform has a device{f' ({problem})' if problem else ''}; {_fix()}")
-    return tuple(found)
+def no_device() -> OpenClError:
+    """Return the error of a machine on which no driver shows a device: this one."""
+    problem = runtime_problem()
+    return OpenClError(f"OpenCL: no platform has a device{f' ({problem})' if problem else ''}; {_fix()}")
 
 
-def choose_device(
-    platform: str | None, devices: Sequence[OpenClDevice] | None = None, *, fix: str | None = None
-) -> OpenClDevice:
+def choose_device(platform: str | None, devices: Sequence[OpenClDevice], *, fix: str | None = None) -> OpenClDevice:
     """Return the device to measure; `fix` is what else may be done where there is none, if not what helps here.
 
     `platform` is a part of the platform's name, in any case; None takes a GPU, else Intel's CPU runtime, else PoCL, and
@@ -93,20 +71,17 @@ def choose_device(
 
     Raises `OpenClError` where no device is left; the message lists those that there are.
     """
-    known = list_devices() if devices is None else devices
     if platform is None:
-        candidates = [device for device in known if _rank(device) < _UNRANKED]
+        candidates = [device for device in devices if _rank(device) < _UNRANKED]
     else:
-        candidates = [device for device in known if platform.lower() in device.platform_name.lower()]
+        candidates = [device for device in devices if platform.lower() in device.platform_name.lower()]
     if not candidates:
         wanted = "a GPU, Intel's CPU runtime or PoCL" if platform is None else f"a platform named like {platform!r}"
-        seen = "; ".join(str(device) for device in known) or "no device at all"
+        seen = "; ".join(str(device) for device in devices) or "no device at all"
         raise OpenClError(f"OpenCL: expected {wanted}, found {seen}; name one of these platforms, or {fix or _fix()}")
     return min(candidates, key=_rank)
 
 
-#: ``CL_DEVICE_TYPE_*`` bits, in the order in which a device that sets several is named.
-_TYPE_BITS = {"gpu": 1 << 2, "cpu": 1 << 1, "accelerator": 1 << 3}
 _UNRANKED = 3
 
 
@@ -116,22 +91,6 @@ def _rank(device: OpenClDevice) -> int:
     if device.is_cpu and device.platform_name.startswith("Intel(R) OpenCL"):
         return 1
     return 2 if device.platform_name == "Portable Computing Language" else _UNRANKED
-
-
-def _describe(platform_index: int, platform: cl.Platform, device_index: int, device: cl.Device) -> OpenClDevice:
-    return OpenClDevice(
-        platform_index=platform_index,
-        device_index=device_index,
-        platform_name=platform.name.strip(),
-        platform_version=platform.version.strip(),
-        device_name=device.name.strip(),
-        device_version=device.version.strip(),
-        driver_version=device.driver_version.strip(),
-        type=next((kind for kind, bit in _TYPE_BITS.items() if device.type & bit), "other"),
-        compute_units=int(device.max_compute_units),
-        global_memory_bytes=int(device.global_mem_size),
-        local_memory_bytes=int(device.local_mem_size),
-    )
 
 
 def _fix() -> str:

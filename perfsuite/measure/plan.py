@@ -251,8 +251,7 @@ class KernelPlan(Plan):
     #: Draws the inputs.
     seed: int
     log_dir: str
-    #: Where the compiled native library of the sentinels is kept, and their threads.
-    cache_dir: str
+    #: Threads of the sentinels.
     n_threads: int
     #: Other sources, with which the suite's own take turns, and what draws which of the two is first.
     old_kernels_dir: str | None = None
@@ -364,9 +363,7 @@ class ShapesPlan(Plan):
     #: Of the OpenCL device that ggml runs on, and what else must be equal for two runs to be comparable.
     n_compute_units: int | None = None
     fingerprint: tuple[tuple[str, str], ...] = ()
-    #: Where the process marks how far it is, if it is the one in Python.
-    mark_path: str = ""
-    #: Longest that the native process may be silent at one step.
+    #: Longest that the process may be silent at one step.
     step_limit_s: Positive = 300.0
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -21,9 +21,6 @@ from perfsuite.measure import plan as plans
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark, contended
 from perfsuite.measure.launch import FAILURE_MARK, PARENT_NAME, READY_MARK
 from perfsuite.measure.plan import dump_record, load_plan, task_of
-
-if TYPE_CHECKING:
-    from perfsuite.workload.kernel_catalog import KernelCase
 
 
 def main(arguments: list[str]) -> int:
@@ -58,42 +55,6 @@ def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
     return measure_sentinels(load_probe_library(Path(cache_dir)), n_threads).to_plain()
 
 
-def _run_duplication(plan: plans.DuplicationPlan) -> dict[str, Any]:
-    from perfsuite.measure.opencl_duplication import duplicate_kernels
-
-    with contended() as contention:
-        found = duplicate_kernels(
-            _standard_kernels(plan.case_ids),
-            platform=plan.platform,
-            n_rounds=plan.n_rounds,
-            budget_ns=plan.budget_ns,
-            seed=plan.seed,
-            log_dir=Path(plan.log_dir),
-        )
-    return {"kernels": [each.to_plain() for each in found], **contention}
-
-
-def _run_shapes(plan: plans.ShapesPlan) -> dict[str, Any]:
-    from perfsuite.measure.engine_store import KERNELS_DIR
-    from perfsuite.measure.opencl_platform import choose_device
-    from perfsuite.measure.shapes.requests import ProgressMark
-    from perfsuite.measure.shapes.service import serve
-    from perfsuite.measure.shapes.tiled_bench import TiledBench
-
-    kernels_dir = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
-    bench = TiledBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), kernels_dir=kernels_dir)
-    mark = ProgressMark(Path(plan.mark_path))
-    return {"n_answers": serve(bench, seed=plan.seed, requests=sys.stdin, answers=sys.stdout, mark=mark)}
-
-
-def _run_opencl_ceilings(plan: plans.OpenClCeilingsPlan) -> dict[str, Any]:
-    from perfsuite.measure.opencl_ceilings import measure_opencl_ceilings
-
-    with contended() as contention:
-        ceilings = measure_opencl_ceilings(platform=plan.platform, budget_ms=plan.budget_ms, log_dir=Path(plan.log_dir))
-    return {"ceilings": [each.to_plain() for each in ceilings], **contention}
-
-
 def _run_independent(plan: plans.IndependentPlan) -> dict[str, Any]:
     from perfsuite.measure.independent_numpy import measure_numpy
 
@@ -102,39 +63,6 @@ def _run_independent(plan: plans.IndependentPlan) -> dict[str, Any]:
             n_threads=plan.n_threads, working_set_bytes=plan.working_set_bytes, budget_ms=plan.budget_ms
         )
     return {"rates": [each.to_plain() for each in rates], **contention}
-
-
-def _run_kernels(plan: plans.KernelPlan) -> dict[str, Any]:
-    from perfsuite.measure.kernel_repetition import drawn_leaders
-    from perfsuite.measure.opencl import KernelBench
-    from perfsuite.measure.opencl_platform import choose_device
-
-    cases = _standard_kernels(plan.case_ids)
-    with contended() as contention:
-        built_dir = Path(plan.built_dir) if plan.built_dir else None
-        bench = KernelBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), built_dir=built_dir)
-        old_records, records = bench.measure(
-            cases,
-            repetitions=plan.n_repetitions,
-            seed=plan.seed,
-            budget_ns=plan.budget_ns,
-            old_kernels_dir=Path(plan.old_kernels_dir) if plan.old_kernels_dir else None,
-            leaders=drawn_leaders(plan.order_seed, n_rounds=plan.n_rounds, n_kernels=len(cases)),
-        )
-    resident_bytes = peak_rss_bytes()
-    return {
-        "kernels": [record.to_plain() for record in records],
-        "old_kernels": [record.to_plain() for record in old_records],
-        **contention,
-        "peak_rss_bytes": resident_bytes,
-        "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
-    }
-
-
-def _standard_kernels(case_ids: Sequence[str]) -> tuple[KernelCase, ...]:
-    from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
-
-    return tuple(case for case in STANDARD_KERNELS if case.case_id in case_ids)
 
 
 def _run_binding(plan: plans.BindingPlan) -> dict[str, Any]:
@@ -161,20 +89,8 @@ def _run_binding(plan: plans.BindingPlan) -> dict[str, Any]:
     }
 
 
-def _run_devices(plan: plans.DevicesPlan) -> dict[str, Any]:
-    from perfsuite.measure.opencl_platform import choose_device, list_devices
-
-    chosen = choose_device(plan.platform)
-    return {"chosen": chosen.to_plain(), "devices": [device.to_plain() for device in list_devices()]}
-
-
 _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
-    plans.DuplicationPlan: _run_duplication,
-    plans.OpenClCeilingsPlan: _run_opencl_ceilings,
     plans.IndependentPlan: _run_independent,
-    plans.KernelPlan: _run_kernels,
-    plans.ShapesPlan: _run_shapes,
-    plans.DevicesPlan: _run_devices,
     plans.BindingPlan: _run_binding,
 }
 

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.experiments.kernel_replicates import kernel_samples, tick_of
 from perfsuite.experiments.session import PerfSession
 from perfsuite.measure.counted_call import counted_call
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.records.case import Expectation
+from perfsuite.records.case_groups import OPENCL
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.report.exports.junit import case_properties, run_properties
 
 if TYPE_CHECKING:
+    import pyopencl as cl
     from hypothesis.strategies import DataObject
 
 SESSION_KEY = pytest.StashKey[PerfSession]()
@@ -83,9 +86,44 @@ class Perf:
         """
         samples = CaseSamples(case_id=case_id, samples_ns=_whole_ns(case_id, samples_ns))
         expectation = Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=limit_ns)
-        kind = case_id.split("/", 1)[0]
-        margin = marker_margin(self._request.node)
-        return self._conclude(self._session.judge_foreign(samples, kind, expectation, marker_margin=margin))
+        return self._judged(samples, expectation)
+
+    def opencl(
+        self,
+        queue: cl.CommandQueue,
+        kernel: cl.Kernel,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        *arguments: object,
+        name: str,
+        check: Callable[[], object] | None = None,
+        floor_ns: int | None = None,
+        expected_ns: int | None = None,
+        limit_ns: int | None = None,
+    ) -> Judgement:
+        """Time a kernel of pyopencl on a queue that profiles, and judge the case ``opencl/<name>``.
+
+        The first launch is for `check`, which returns False, or raises, where the outputs are wrong. A launch that
+        fails, fails the test.
+        """
+        from perfsuite.measure.opencl_calls import OpenClCall  # brings pyopencl, which the caller has
+
+        call = OpenClCall(
+            case_id=f"{OPENCL}/{name}",
+            queue=queue,
+            kernel=kernel,
+            global_size=global_size,
+            local_size=local_size,
+            arguments=arguments,
+        )
+        try:
+            records = call.rounds(self._session.config.n_replicates, check)
+        except MeasurementError as error:
+            pytest.fail(str(error), pytrace=False)
+        problems = () if records else ("the kernel computes wrongly: its check says so",)
+        samples = kernel_samples(call.case_id, records, problems, tick_of(records))
+        expectation = Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=limit_ns)
+        return self._judged(samples, expectation, call.fingerprint)
 
     def count(
         self, name: str, function: Callable[..., object], *arguments: object, limit_s: float = 600.0
@@ -104,6 +142,13 @@ class Perf:
         else:
             return self._conclude(judgement)
         pytest.fail(f"{name}: {wrong}", pytrace=False)
+
+    def _judged(
+        self, samples: CaseSamples, expectation: Expectation, fingerprint: Fingerprint | None = None
+    ) -> Judgement:
+        kind, margin = samples.case_id.split("/", 1)[0], marker_margin(self._request.node)
+        judge = self._session.judge_foreign
+        return self._conclude(judge(samples, kind, expectation, marker_margin=margin, fingerprint=fingerprint))
 
     def _conclude(self, judgement: Judgement) -> Judgement:
         if JUDGEMENT_KEY in self._request.node.stash:

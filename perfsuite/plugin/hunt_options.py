@@ -12,6 +12,8 @@ import pytest
 from perfsuite.errors import ShapeError, lack_of
 from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds
 from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.measure.environment import environment_opencl_vendors
+from perfsuite.measure.kernel_runtime import lack_of_driver
 from perfsuite.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS
 from perfsuite.plugin.durations import asked_names
 from perfsuite.plugin.registration import given_options, usable_name, value_of
@@ -36,7 +38,7 @@ def asked_hunts(config: pytest.Config) -> HuntRequest | None:
         if given := [name for name in SHAPE_OPTIONS if value_of(option, name) is not None]:
             raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
         return None
-    _require("hypothesis", option.perf_shapes)
+    _refuse(lack_of("hypothesis"), option.perf_shapes)
     _refuse_company(option)
     subjects = _chosen("--perf-shape-subjects", option.perf_shape_subjects or Subject.TILED.value, Subject)
     operations = _chosen(_NAME, option.perf_shapes, Operation)
@@ -55,16 +57,16 @@ def asked_hunts(config: pytest.Config) -> HuntRequest | None:
 
 
 def refuse_without_opencl(request: HuntRequest | None) -> None:
-    """Refuse hunts in OpenCL's kernels on this machine where pyopencl is not installed.
+    """Refuse hunts in OpenCL's kernels on this machine where no driver is installed.
 
-    Raises pytest.UsageError: it is not.
+    Raises pytest.UsageError: none is.
     """
     if request is not None and {Subject.TILED, Subject.GGML_OPENCL} & set(request.subjects):
-        _require("pyopencl", ",".join(each.value for each in request.operations))
+        _refuse(lack_of_driver(environment_opencl_vendors()), ",".join(each.value for each in request.operations))
 
 
-def _require(module: str, asked: str) -> None:
-    if lack := lack_of(module):
+def _refuse(lack: str | None, asked: str) -> None:
+    if lack:
         raise pytest.UsageError(f"{_NAME}={asked}: {lack}")
 
 

@@ -14,6 +14,8 @@ from perfsuite.errors import HistoryError, PerfsuiteError, lack_of, require
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
+from perfsuite.measure.environment import environment_opencl_vendors
+from perfsuite.measure.kernel_runtime import lack_of_driver
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
@@ -218,8 +220,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
 
 
 def _left_out(option: argparse.Namespace, *, is_local: bool) -> Iterator[tuple[str, str]]:
-    """Yield what nobody asked for by name and no extra brings, with the extra."""
-    if is_local and not _is_paired(option) and (lack := lack_of("pyopencl")):
+    """Yield what nobody asked for by name and this machine has not what it needs for, with what brings that."""
+    if is_local and not _is_paired(option) and (lack := lack_of_driver(environment_opencl_vendors())):
         yield KERNELS, lack
     if not option.perf_history and (lack := lack_of("duckdb")):
         yield "history", lack

@@ -7,8 +7,11 @@ from collections.abc import Collection, Mapping
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
 
-#: The suite's own OpenCL kernels, which take pyopencl.
+#: The suite's own OpenCL kernels.
 KERNELS = "kernels"
+
+#: The kind and the group of kernels that tests of one's own have built with pyopencl.
+OPENCL = "opencl"
 
 #: The kind and the group of counted work, which has no time.
 COUNTED = "counted"
@@ -19,6 +22,7 @@ GROUP_OF_KIND = {
     "operator": "llama",
     "engine_kernel": "llama",
     "kernel": KERNELS,
+    OPENCL: OPENCL,
     "binding": "binding",
     "percentile": "binding",
     "roofline": "roofline",
@@ -53,6 +57,11 @@ def has_no_answer(outcomes: Mapping[str, Outcome]) -> bool:
 
 #: The cases that tests of one's own measure; also the name of their file.
 OWN_GROUP = "own"
+
+
+def group_of_own(kind: str) -> str:
+    """Return the group of a case that a test of one's own has measured."""
+    return OPENCL if kind == OPENCL else OWN_GROUP
 
 
 def group_of(kind: str, measured: Collection[str]) -> str:

@@ -39,7 +39,7 @@ from perfsuite.measure.engine_store import read_entry
 from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
 from perfsuite.measure.plan import dump_plan, dump_record, load_plan, load_record
-from perfsuite.measure.shapes.requests import ANSWER_MARK, ShapeAnswer, ShapeRequest
+from perfsuite.measure.shapes.requests import ShapeAnswer
 from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
 from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.benchmark_files import read_benchmark
@@ -285,7 +285,7 @@ def _engine_record(path: Path) -> Any:
 
 def _shape_lines(path: Path) -> Any:
     lines = path.read_text("utf-8", "replace").split("\n")
-    return [(ShapeAnswer if line.startswith(ANSWER_MARK) else ShapeRequest).from_line(line) for line in lines]
+    return [ShapeAnswer.from_line(line) for line in lines]
 
 
 def _scores(path: Path) -> Any:

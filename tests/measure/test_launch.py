@@ -13,9 +13,8 @@ import gguf
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import blas_threads, open_publication, pinning, run_worker
+from perfsuite.measure.launch import open_publication, pinning, run_worker
 from perfsuite.measure.plan import (
-    DevicesPlan,
     IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
@@ -248,13 +247,13 @@ def test_a_prompt_beyond_the_batch_does_not_take_the_suite_down(small_plan: Llam
         record_of(small_plan, n_prompt=20, n_batch=8, n_ubatch=8)
 
 
-PLAN = DevicesPlan(platform=None)
+PLAN = IndependentPlan(n_threads=2, working_set_bytes=1, budget_ms=1)
 
 
 def test_a_worker_that_runs_on_is_stopped_with_its_children(child: Child, tmp_path: Path) -> None:
     pid_path = tmp_path / "pid"
     child(f"sleep {FOREVER_S} & echo $! > {pid_path}; wait")
-    told = r"'devices' was still running after 1 s and was stopped \(its limit is 1 s\); use a smaller"
+    told = r"'independent' was still running after 1 s and was stopped \(its limit is 1 s\); use a smaller"
     with pytest.raises(MeasurementError, match=told):
         run_worker(PLAN, limit_s=1.0)
     assert wait_until(lambda: is_gone(int(pid_path.read_text())))
@@ -278,7 +277,7 @@ def test_an_interrupt_takes_the_worker_with_it(child: Child, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("echo Traceback; echo 'ValueError: no'; exit 1", r"'devices' wrote no record: ValueError: no"),
+        ("echo Traceback; echo 'ValueError: no'; exit 1", r"'independent' wrote no record: ValueError: no"),
         ("echo noise; echo 'perfsuite-worker-failed: no device'; echo more; exit 1", r"^no device$"),
         ("printf cut > $record", r"the worker's record .*"),
     ],
@@ -291,13 +290,13 @@ def test_a_worker_without_a_record_is_told_with_its_reason(child: Child, script:
 
 
 def test_a_worker_gets_its_plan_and_the_environment(child: Child, tmp_path: Path) -> None:
-    (tmp_path / "answer").write_bytes(dump_record("devices", {"devices": []}))
-    child(f"grep -ao devices $plan; echo $ADDED $HOME; cp {tmp_path / 'answer'} $record")
+    (tmp_path / "answer").write_bytes(dump_record("independent", {"rates": []}))
+    child(f"grep -ao independent $plan; echo $ADDED $HOME; cp {tmp_path / 'answer'} $record")
     log_path = tmp_path / "logs" / "worker.log"
     for _ in range(2):
         payload = run_worker(PLAN, extra_environment={"ADDED": "yes"}, log_path=log_path)
-    assert payload == {"devices": []}
-    assert log_path.read_text() == f"devices\nyes {os.environ['HOME']}\n" * 2
+    assert payload == {"rates": []}
+    assert log_path.read_text() == f"independent\nyes {os.environ['HOME']}\n" * 2
 
 
 OPERATORS = OperatorsPlan(
@@ -328,16 +327,6 @@ def test_operators_run_with_their_threads_where_the_engine_has_them(
 ) -> None:
     """With as many threads as processors each has its own, as in a run of a whole model, unless a variable says not."""
     assert pinning(plan, [4, 6], variables) == expected
-
-
-def test_numpy_has_one_thread_where_it_only_judges(child: Child, tmp_path: Path) -> None:
-    """Threads of a BLAS that spin after a product have no processor of the kernels that are timed next."""
-    independent = IndependentPlan(n_threads=2, working_set_bytes=1, budget_ms=1)
-    assert [bool(blas_threads(plan)) for plan in (PLAN, OPERATORS, independent)] == [True, False, False]
-    (tmp_path / "answer").write_bytes(dump_record("devices", {"devices": []}))
-    child(f"echo $OPENBLAS_NUM_THREADS; cp {tmp_path / 'answer'} $record")
-    run_worker(PLAN, log_path=tmp_path / "worker.log")
-    assert (tmp_path / "worker.log").read_text() == "1\n"
 
 
 @pytest.mark.parametrize(

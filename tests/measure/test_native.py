@@ -16,7 +16,6 @@ from perfsuite.measure.native import (
     build_probe_library,
     lacking_names,
     load_probe_library,
-    load_problem,
     native_dirs,
     refuse_other_engine,
 )
@@ -72,7 +71,6 @@ def test_the_probe_library_is_built_once(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nowhere")
     assert build_probe_library(tmp_path) == built
     assert load_probe_library(tmp_path).ps_probe_bandwidth
-    assert load_problem(built) is None
     assert not list(built.parent.parent.glob(".build-*"))
 
 

@@ -31,7 +31,7 @@ from perfsuite.measure.live import Delivery
 from perfsuite.measure.memory_timeline import MemoryWatch
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.shapes.requests import ShapeAnswer, ShapeRequest
+from perfsuite.measure.shapes.requests import ShapeAnswer
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import pack, unpack
@@ -118,7 +118,7 @@ PLAIN = (
     *(KernelDuplication, KernelRecord, LockOwner, MemoryRecord, MemoryTimeline, MemoryWatch),
     *(OpenClBackend, OpenClDevice, TensorLayout),
 )
-LINES = (ShapeRequest, ShapeAnswer)
+LINES = (ShapeAnswer,)
 PLANS = [each for each in vars(plans).values() if isclass(each) and issubclass(each, plans.Plan) and each != plans.Plan]
 
 #: By kind, its way to bytes and back.

@@ -1,5 +1,6 @@
 #include "opencl.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 #include <map>
 
@@ -75,12 +76,16 @@ ClOwned owned(ClObject object, ClStatus status, const char *function, ClStatus (
 }
 
 std::vector<std::string> OpenCl::usual_names() {
-    return {"libOpenCL.so.1",
-            "libOpenCL.so",
-            "/vendor/" PS_LIBRARIES "/libOpenCL.so",
-            "/system/vendor/" PS_LIBRARIES "/libOpenCL.so",
-            "/system/" PS_LIBRARIES "/libOpenCL.so",
-            "libmali.so"};
+    std::vector<std::string> names = {"libOpenCL.so.1",
+                                      "libOpenCL.so",
+                                      "/vendor/" PS_LIBRARIES "/libOpenCL.so",
+                                      "/system/vendor/" PS_LIBRARIES "/libOpenCL.so",
+                                      "/system/" PS_LIBRARIES "/libOpenCL.so",
+                                      "libmali.so"};
+    if (const char *named = std::getenv("PERFSUITE_OPENCL_LOADER")) {
+        names.push_back(named);
+    }
+    return names;
 }
 
 OpenCl::OpenCl(const std::vector<std::string> &names) {

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,13 +144,16 @@ class LocalBoard:
 
     def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
         """Start a process that measures shapes."""
-        from perfsuite.measure.shapes.ggml_session import GgmlSession  # these bring NumPy
-        from perfsuite.measure.shapes.meters import ShapeProcess
+        from perfsuite.measure.launches.own_kernels import own_kernels  # these bring NumPy
+        from perfsuite.measure.shapes.ggml_session import GgmlSession
+        from perfsuite.measure.shapes.launched_bench import LaunchedDevice, LaunchedSession
         from perfsuite.measure.worker_lines import waiting_worker
 
-        if launch.is_native(setup.plan):
+        if setup.plan.library_dir:
             return GgmlSession(waiting_worker, setup, limit_s=limit_s)
-        return ShapeProcess(setup, limit_s=limit_s)
+        own = own_kernels(setup.environment)
+        there = LaunchedDevice.of(own, setup.plan, partial(launch.run_worker, extra_environment=setup.environment))
+        return LaunchedSession(waiting_worker, setup, there, limit_s=limit_s, cache_dir=own.cache_dir)
 
     def independent_rates(
         self, n_threads: int, platform: str | None, tell: Callable[[str], None]

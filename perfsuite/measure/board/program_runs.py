@@ -23,7 +23,6 @@ from perfsuite.measure.board.program_machine import ProgramMachine
 from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.board.told_worker import ToldWorker
 from perfsuite.measure.board.watching import seen_beside
-from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import pinning, publishing_processors, record_payload, refuse_killed, still_running
 from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.led_worker import Lead, lead_of
@@ -170,10 +169,8 @@ class ProgramRuns:
         """Return the device that a process for shapes launches our tiled kernels on."""
         from perfsuite.measure.shapes.launched_bench import LaunchedDevice  # brings NumPy
 
-        own, plan = self._own_kernels(), setup.plan
-        device, limits = own.device(plan.platform, partial(self.run_bare, environment=setup.environment))
-        sources = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
-        return LaunchedDevice(device=device, limits=limits, kernels_dir=sources, log_dir=own.log_dir)
+        run = partial(self.run_bare, environment=setup.environment)
+        return LaunchedDevice.of(self._own_kernels(), setup.plan, run)
 
     def _kernel_source(self, path: Path) -> bytes:
         if (content := self.engines.look(path)) is None:

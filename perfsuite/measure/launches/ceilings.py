@@ -1,5 +1,13 @@
-"""The ceilings of a device, as `perfsuite.measure.opencl_ceilings` measures them with pyopencl.
+"""The ceilings of an OpenCL device: how fast it reads and writes each of several working sets, and computes.
 
+Bandwidth counts all arrays: one that is read, two of a copy, three of ``a = b + c / 1024``. Each item passes over its
+own part of the working set again and again, as threads with caches of their own do. Arithmetic is many chains of
+``acc = acc * x + y``, 2 FLOPs each, in F32 and, with ``cl_khr_fp16``, in F16. An ``int8`` step adds the dot product of
+four signed bytes to 32 bits, 8 FLOPs, by ``dot`` of ``cl_khr_integer_dot_product`` or by shifts and multiplications of
+vectors, whichever is faster: a compiler that takes ``dot`` apart, as those for CPUs do, gives much less than the
+processor's own instruction would.
+
+Rates are those of the fastest of vectors of 4, 8 and 16 values, by the time between START and END of a launch's event.
 Everything is one plan: each kernel's output is answered beside its times, which count where that is right.
 """
 
@@ -9,6 +17,7 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -20,7 +29,6 @@ from perfsuite.measure.launches.contents import counted, drawn_array
 from perfsuite.measure.launches.plan import LaunchStep, PlannedLaunch, StepKind
 from perfsuite.measure.launches.planning import LaunchWriter
 from perfsuite.measure.launches.session import LaunchSession, own_source
-from perfsuite.measure.opencl_ceiling_rounds import MIN_ROUNDS, REPETITIONS, launch_target_ns, rate_of
 from perfsuite.measure.opencl_ceiling_work import (
     EXTENSIONS,
     FLOAT_BYTES,
@@ -42,6 +50,13 @@ from perfsuite.measure.opencl_ceiling_work import (
     streamed,
 )
 from perfsuite.measure.plan import OpenClCeilingsPlan
+
+#: Each kind of work has at least this many rounds, whatever the budget.
+_MIN_ROUNDS = 5
+#: Launches of each way in a round; the first may find the caches full of another's work.
+_REPETITIONS = 2
+#: A launch lasts this share of the budget, this time, or one pass, whichever is longest: long against its own cost.
+_LAUNCH_SHARE, _LEAST_LAUNCH_NS = 1 / 2000, 200_000
 
 #: A part of the source with a width, for a kind of work: what is built and tried once for all working sets.
 _Kernel = tuple[str, str, int]
@@ -102,10 +117,10 @@ class _PlannedCeilings:
             LaunchStep(
                 kind=StepKind.ROUNDS,
                 launches=tuple(self._launches),
-                n_launches=REPETITIONS,
-                n_least=MIN_ROUNDS,
+                n_launches=_REPETITIONS,
+                n_least=_MIN_ROUNDS,
                 budget_ns=budget_ns,
-                target_ns=launch_target_ns(budget_ns),
+                target_ns=max(_LEAST_LAUNCH_NS, round(budget_ns * _LAUNCH_SHARE)),
             )
         )
         return self._writer
@@ -238,7 +253,15 @@ class _PlannedCeilings:
                 continue
             amount = way.amount * answer["passes"] * 1e9
             rates.append([amount / each if each > 0 else 0.0 for each in answer["best_ns"]])
-        return rate_of([max(each) for each in zip(*rates, strict=True)], reason)
+        return _rate_of([max(each) for each in zip(*rates, strict=True)], reason)
+
+
+def _rate_of(bests: Sequence[float], reason: str) -> Rate | str:
+    """Return the rate of a kind of work by the best of each round, or why it has none."""
+    measured = [best for best in bests if best > 0.0]
+    if not measured:
+        return "the device's clock did not move" if bests else reason
+    return Rate(best_per_s=max(measured), median_per_s=median(measured), n_rounds=len(measured))
 
 
 def _digest(values: NDArray[Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.kernel_launches import CPU_TUNING, prepare
+from perfsuite.measure.kernel_launches import CPU_TUNING, describe
 from perfsuite.measure.kernel_references import error_norm
 from perfsuite.workload.kernel_catalog import KernelCase
 
@@ -51,5 +51,5 @@ def _judged(case: KernelCase, seed: int, output: bytes, digest: str) -> float:
             f"{case.case_id}: its output arrived with {len(output)} bytes, expected {case.written_bytes} with SHA-256 "
             f"{digest[:16]}; measure again"
         )
-    expected = prepare(case, CPU_TUNING, seed).expected  # no tuning changes what is to be computed
+    expected = describe(case, CPU_TUNING, seed).expected  # no tuning changes what is to be computed
     return error_norm(np.frombuffer(output, np.float32).reshape(expected.shape), expected)

@@ -1,4 +1,4 @@
-"""The suite's own kernels as launches: what the worker in Python does, written down for the native one."""
+"""The suite's own kernels as launches, written down for the native worker."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, DescribedLaunch, describe
-from perfsuite.measure.kernel_repetition import MIN_ROUNDS, WARM_UP_LAUNCHES, least_launches
 from perfsuite.measure.launches.plan import LaunchesPlan, LaunchProgram, LaunchStep, PlannedLaunch, StepKind
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.workload.kernel_catalog import KernelCase
+
+#: A process of one round launches each kernel so often at least, one of several each side of it in each round.
+_MIN_REPETITIONS, _MIN_TURNS = 5, 2
+#: Rounds that are taken whatever they cost.
+_MIN_ROUNDS = 6
+#: Launches after the verified one, of which the last says how long a kernel takes.
+_WARM_UP_LAUNCHES = 2
 
 #: Returns the text of a file of kernels by its name.
 ReadSource = Callable[[str], str]
@@ -72,10 +78,10 @@ class LaunchWriter:
                 kind=StepKind.TURNS,
                 launches=launches,
                 n_launches=repetitions,
-                n_warm_up=WARM_UP_LAUNCHES,
-                n_turns=least_launches(len(leaders)),
+                n_warm_up=_WARM_UP_LAUNCHES,
+                n_turns=_MIN_REPETITIONS if len(leaders) == 1 else _MIN_TURNS,
                 leaders=leaders,
-                n_least=MIN_ROUNDS,
+                n_least=_MIN_ROUNDS,
                 budget_ns=budget_ns,
             )
         )

@@ -1,7 +1,14 @@
-"""Kernels that are verified and timed, as `perfsuite.measure.opencl` does with pyopencl."""
+"""Kernels that are verified and timed.
+
+Every launch is waited for before the next, and all launches of a case use the same buffers, so that inputs which fit in
+the device's caches are read from there. Two sides are launched in ABBA order on the same buffers of one queue: what
+disturbs the device for longer than a launch disturbs both. Where the code of a program lies is drawn once a process,
+and belongs to a difference.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -10,7 +17,6 @@ from typing import Any
 
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES
-from perfsuite.measure.kernel_repetition import drawn_leaders
 from perfsuite.measure.launches.planning import LaunchWriter
 from perfsuite.measure.launches.session import LaunchSession, own_source, standard_kernels
 from perfsuite.measure.plan import KernelPlan
@@ -41,6 +47,16 @@ def timed_kernels(plan: KernelPlan, session: LaunchSession) -> dict[str, Any]:
     beside = {name: told[name] for name in told if name != "steps"}  # contention, sentinels, samples of the device
     old = [each[0].to_plain() for each in records if plan.old_kernels_dir]
     return {"kernels": [each[-1].to_plain() for each in records], "old_kernels": old, **beside}
+
+
+def drawn_leaders(seed: int, *, n_rounds: int, n_kernels: int) -> tuple[tuple[int, ...], ...]:
+    """Draw which side of each kernel is first, round by round; of two rounds each side leads one."""
+    order = random.Random(seed)
+    leaders: list[tuple[int, ...]] = []
+    while len(leaders) < n_rounds:
+        first = tuple(order.randrange(2) for _ in range(n_kernels))
+        leaders += (first, tuple(1 - each for each in first))
+    return tuple(leaders[:n_rounds])
 
 
 def _sides(writer: LaunchWriter, case: KernelCase, plan: KernelPlan, session: LaunchSession) -> tuple[int, ...]:

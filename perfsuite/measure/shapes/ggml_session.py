@@ -72,7 +72,6 @@ class NativeSession:
         `limit_s` is the longest that it may be silent: to start, and at one step of a request, as its plan says.
         """
         self._limit_s = limit_s
-        self._n_requests = 0
         self._lost: PerfsuiteError | None = None
         self._plan = plan
         self._stack = contextlib.ExitStack()
@@ -90,11 +89,8 @@ class NativeSession:
 
     def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
         """Return the answer to a request, as `ShapeSession`."""
-        self._n_requests += 1
         try:
-            answer = self._service.answer(
-                ShapeRequest(number=self._n_requests, kind=kind, case_ids=case_ids, **asked),
-            )
+            answer = self._service.answer(ShapeRequest(kind=kind, case_ids=case_ids, **asked))
         except BaseException:
             self.close()
             raise

@@ -1,4 +1,4 @@
-"""The suite's tiled OpenCL kernels at any shape where no Python drives them: placed and launched by the native worker.
+"""The suite's tiled OpenCL kernels at any shape: placed and launched by the native worker, here or on a board.
 
 Inputs are drawn, and outputs judged, where this runs.
 """
@@ -20,8 +20,11 @@ from perfsuite.errors import EngineError, MeasurementError, OpenClError, ShapeCr
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import Launch
 from perfsuite.measure.kernel_references import error_norm
+from perfsuite.measure.launches.own_kernels import OwnKernels
 from perfsuite.measure.launches.plan import DeviceLimits, LaunchSessionPlan, PlannedLaunch
+from perfsuite.measure.launches.session import RunPlan
 from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.ggml_operators import PIECE_VALUES, Asked, WorkerCrash, tell_bytes
 from perfsuite.measure.shapes.ggml_session import NativeSession, Start
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
@@ -43,6 +46,13 @@ class LaunchedDevice:
     #: Where the kernels' sources are, and where logs of failed builds go.
     kernels_dir: Path = KERNELS_DIR
     log_dir: Path
+
+    @classmethod
+    def of(cls, own: OwnKernels, plan: ShapesPlan, run: RunPlan) -> LaunchedDevice:
+        """Return the device that a plan means; `run` runs a plan by the native worker."""
+        device, limits = own.device(plan.platform, run)
+        sources = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
+        return cls(device=device, limits=limits, kernels_dir=sources, log_dir=own.log_dir or Path(plan.log_dir))
 
 
 class LaunchedBench:

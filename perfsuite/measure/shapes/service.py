@@ -17,11 +17,11 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TextIO
+from typing import Any, Generic
 
 from perfsuite.errors import PerfsuiteError, ShapeCrashError, ShapeError
 from perfsuite.measure.shapes.meter import Bound, ShapeBench
-from perfsuite.measure.shapes.requests import ProgressMark, RequestKind, ShapeAnswer, ShapeRequest
+from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeRequest
 from perfsuite.measure.turns import turn_order
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
@@ -113,56 +113,26 @@ class BoundOperations(Generic[Bound]):
         operation.close()
 
 
-def serve(bench: ShapeBench[Any], *, seed: int, requests: TextIO, answers: TextIO, mark: ProgressMark) -> int:
-    """Describe the bench, answer every request, and return how many there were.
-
-    A `PerfsuiteError` at a case is an answer; a line that is no request ends the service with one.
-    """
-    service = ShapeService(bench, seed=seed, step=mark.step)
-    _say(answers, ShapeAnswer(number=0, description=bench.description))
-    n_answers = 0
-    for line in iter(requests.readline, ""):
-        _say(answers, service.answer(ShapeRequest.from_line(line)))
-        n_answers += 1
-    service.close()
-    return n_answers
-
-
-def _say(answers: TextIO, answer: ShapeAnswer) -> None:
-    """Begin a line of its own: a library may have left one that has no end."""
-    answers.write(f"\n{answer.to_line()}\n")
-    answers.flush()
-
-
 class ShapeService:
     """Answers requests with a bench."""
 
-    def __init__(
-        self,
-        bench: ShapeBench[Any],
-        *,
-        seed: int,
-        most_bytes: int = MOST_BYTES,
-        step: Callable[[int], None] = lambda place: None,
-    ) -> None:
-        """Keep operands of so many bytes; `step` is given the place of each case, before anything is done with it."""
-        self._bench, self._mark = bench, step
+    def __init__(self, bench: ShapeBench[Any], *, seed: int, most_bytes: int = MOST_BYTES) -> None:
+        """Keep operands of so many bytes."""
+        self._bench = bench
+        #: The place of the case with which something is done.
         self._place = 0
         self._operations = BoundOperations(bench, seed=seed, most_bytes=most_bytes)
 
     def answer(self, request: ShapeRequest) -> ShapeAnswer:
         """Answer a request, also where it cannot be done; `ShapeCrashError` where that ended what measures."""
-        self._step(0)
+        self._place = 0
         try:
             cases = [_case(case_id) for case_id in request.case_ids]
-            return ShapeAnswer(number=request.number, **_ANSWERS[request.kind](self, cases, request))
+            return ShapeAnswer(**_ANSWERS[request.kind](self, cases, request))
         except ShapeCrashError:
             raise
         except (PerfsuiteError, MemoryError) as error:
-            return ShapeAnswer(number=request.number, failure=self._failure(request, error))
-
-    def close(self) -> None:
-        self._operations.close()
+            return ShapeAnswer(failure=self._failure(request, error))
 
     def _pairs(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
         """Let two cases take turns, ABBA ABBA ...: a steady drift falls out of every two pairs."""
@@ -181,7 +151,7 @@ class ShapeService:
         for places in self._kept_together(cases, order):
             samples = iter(self._bench.samples([self._bound(cases, place) for place in places], n_launches))
             for place in places:
-                self._step(place)
+                self._place = place
                 taken_ns[place].append(next(samples))
         return {"samples_ns": tuple(tuple(each) for each in taken_ns)}
 
@@ -198,16 +168,12 @@ class ShapeService:
             yield piece
 
     def _bound(self, cases: Sequence[ShapeCase], place: int) -> Any:
-        self._step(place)
+        self._place = place
         return self._operations.bound(cases[place])
 
     def _launch_ns(self, cases: Sequence[ShapeCase], place: int) -> int:
-        self._step(place)
-        return self._operations.launch_ns(cases[place])
-
-    def _step(self, place: int) -> None:
         self._place = place
-        self._mark(place)
+        return self._operations.launch_ns(cases[place])
 
     def _failure(self, request: ShapeRequest, error: Exception) -> str:
         case_id = request.case_ids[self._place]

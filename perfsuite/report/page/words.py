@@ -22,6 +22,7 @@ _KINDS = {
     "percentile": ("percentile", "Percentiles of llama-cpp-python"),
     "engine_kernel": ("kernel of the engine", "Kernels of the engine"),
     "kernel": ("kernel", "Kernels"),
+    "opencl": ("kernel of a test", "Kernels of tests"),
     "roofline": ("sweep", "Sweeps under the roofline"),
     "fidelity": ("fidelity", "Fidelity of the suite's own timings"),
     "overhead": ("overhead", "Overhead of the recorders"),

@@ -32,7 +32,6 @@ PLAN = KernelPlan(
     budget_ns=7_000_000_000,
     seed=0,
     log_dir="/nowhere",
-    cache_dir="/nowhere",
     n_threads=1,
 )
 

@@ -24,7 +24,6 @@ KERNELS = KernelPlan(
     budget_ns=7_000_000_000,
     seed=0,
     log_dir="/log",
-    cache_dir="/cache",
     n_threads=1,
 )
 

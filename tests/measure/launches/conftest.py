@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.measure.kernel_launches import CPU_TUNING, prepare
+from perfsuite.measure.kernel_launches import CPU_TUNING, describe
 from perfsuite.measure.launches.own_kernels import OwnKernels
 from perfsuite.measure.launches.plan import DeviceLimits, DeviceListPlan, LaunchesPlan, LaunchStep, StepKind
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -78,7 +78,7 @@ class FakeWorker:
         place = step.launches[0]
         if place in self.overrun:
             return {"is_guard_whole": False}
-        launch = prepare(KernelCase.from_id(plan.launches[place].name), CPU_TUNING, 0)
+        launch = describe(KernelCase.from_id(plan.launches[place].name), CPU_TUNING, 0)
         output = (launch.expected + self.errors.get(place, 0.0)).astype(np.float32).tobytes()
         digest = hashlib.sha256(output).hexdigest()
         return {

@@ -15,11 +15,12 @@ from perfsuite.measure.launches.ceilings import opencl_ceilings
 from perfsuite.measure.launches.judged_outputs import JudgedOutputs
 from perfsuite.measure.launches.plan import LaunchesPlan, StepKind
 from perfsuite.measure.launches.session import LaunchSession
+from perfsuite.measure.opencl_ceiling_work import standard_working_sets
 from perfsuite.measure.plan import OpenClCeilingsPlan, Plan
 
 from .conftest import DEVICE, LIMITS
 
-KIB = 1024
+KIB, MIB, GIB = 2**10, 2**20, 2**30
 PLAN = OpenClCeilingsPlan(platform=None, budget_ms=100, log_dir="/nowhere")
 
 
@@ -69,3 +70,19 @@ def test_half_of_refused_memory_is_tried(tmp_path: Path) -> None:
 def test_a_device_without_memory_is_told(tmp_path: Path) -> None:
     with pytest.raises(OpenClError, match=r"^the device gives no memory: out of memory$"):
         opencl_ceilings(PLAN, Refusing(0).session(tmp_path), working_sets_bytes=(256,))
+
+
+@pytest.mark.parametrize(
+    ("global_bytes", "allocation_bytes", "last"),
+    [
+        (24 * GIB, 12 * GIB, (64 * MIB, 256 * MIB, 512 * MIB)),
+        (2 * GIB, 1 * GIB, (16 * MIB, 64 * MIB, 256 * MIB)),
+        (24 * GIB, 100 * MIB + 1, (16 * MIB, 64 * MIB, 100 * MIB)),
+        (MIB // 4, MIB, (64 * KIB,)),
+    ],
+)
+def test_the_ladder_ends_where_memory_does(global_bytes: int, allocation_bytes: int, last: tuple[int, ...]) -> None:
+    """Working sets are powers of four from 64 KiB to 512 MiB, an eighth of the memory, or the largest allocation."""
+    sets = standard_working_sets(replace(DEVICE, global_memory_bytes=global_bytes), allocation_bytes)
+    assert sets[:3] == (64 * KIB, 256 * KIB, 1 * MIB)[: len(sets)]
+    assert sets[-3:] == last

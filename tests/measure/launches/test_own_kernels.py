@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import OpenClError
+from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.kernel_repetition import drawn_leaders
 from perfsuite.measure.launches.own_kernels import OwnKernels
 from perfsuite.measure.launches.plan import StepKind
-from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan
+from perfsuite.measure.launches.timing import drawn_leaders
+from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, Plan
 from perfsuite.records.duplication import N_LEAST, KernelDuplication
 
 from .conftest import DEVICE, FakeWorker
@@ -30,7 +30,6 @@ PLAN = KernelPlan(
     budget_ns=9,
     seed=0,
     log_dir="/logs",
-    cache_dir="/board/cache",
     n_threads=3,
 )
 DUPLICATION = DuplicationPlan(case_ids=CASES, platform=None, n_rounds=2, budget_ns=1, seed=0, log_dir="/logs")
@@ -40,11 +39,8 @@ def records(payload: dict[str, Any], side: str = "kernels") -> list[KernelRecord
     return [KernelRecord.from_plain(each) for each in payload[side]]
 
 
-def test_kernels_are_recorded_as_python_does(own: OwnKernels, worker: FakeWorker) -> None:
-    """The payload has the fields of the worker in Python: a correct kernel with all its launches, and no old side.
-
-    What was seen beside the worker stays.
-    """
+def test_kernels_are_recorded(own: OwnKernels, worker: FakeWorker) -> None:
+    """A correct kernel has all its launches, and no old side; what was seen beside the worker stays."""
     payload = own.run(PLAN, worker.run)
     assert payload.keys() == {"kernels", "old_kernels", "contention", "peak_rss_bytes", "sentinels", "device_samples"}
     assert (payload["old_kernels"], payload["contention"], payload["peak_rss_bytes"]) == ([], {"wall_ns": 5}, 6)
@@ -140,3 +136,24 @@ def test_duplicates_of_a_wrong_kernel_are_a_problem(own: OwnKernels, worker: Fak
     found = [KernelDuplication.from_plain(each) for each in own.run(DUPLICATION, worker.run)["kernels"]]
     assert found[0].problem is None
     assert (found[1].problem or "").startswith("the kernel computes wrongly: error norm ")
+
+
+def test_what_is_missing_here_is_one_line(own: OwnKernels) -> None:
+    """On this machine an extra brings a driver; on a board its vendor does, as the program there says."""
+
+    def run(_: Plan) -> dict[str, Any]:
+        raise MeasurementError("OpenCL: none of libOpenCL.so.1 can be loaded; install a loader")
+
+    with pytest.raises(MeasurementError, match=r"install a loader$"):
+        own.run(PLAN, run)
+    with pytest.raises(OpenClError, match=r"^OpenCL: no platform has a device.*; (run: pip|install the)"):
+        OwnKernels(read_there=Path.read_bytes, cache_dir="/cache").run(PLAN, run)
+
+
+def test_leaders_are_drawn() -> None:
+    leaders = drawn_leaders(3, n_rounds=15, n_kernels=9)
+    assert leaders == drawn_leaders(3, n_rounds=15, n_kernels=9) != drawn_leaders(4, n_rounds=15, n_kernels=9)
+    for first, second in zip(leaders[::2], leaders[1::2], strict=False):
+        assert [1 - leader for leader in first] == list(second)
+    assert len(leaders) == 15
+    assert len(set(map(sum, leaders))) > 2

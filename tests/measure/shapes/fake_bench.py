@@ -1,19 +1,18 @@
-"""A bench whose cases misbehave by their sizes, and a worker with it in the place of a real one."""
+"""A bench whose cases misbehave by their sizes, and a session with it in the place of a worker."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from perfsuite.errors import OpenClError
+from perfsuite.errors import OpenClError, ShapeCrashError
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
+from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeRequest
+from perfsuite.measure.shapes.service import ShapeService
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: Sizes of n at which something happens: to the process when the case runs, to the bench when it is bound.
-KILLED, HANGING, LEAVING, BROKEN, REFUSED, CHATTY, BULKY = 13, 17, 19, 23, 29, 37, 41
+KILLED, BROKEN, REFUSED, BULKY = 13, 23, 29, 41
 
 #: What a launch takes, but for its n.
 BASE_NS = 100_000
@@ -27,7 +26,7 @@ class FakeOperation:
     """An operation that takes so long as it has rows."""
 
     def __init__(self, case: ShapeCase, log: list[str]) -> None:
-        self.n, self._log = case.shape.of("n"), log
+        self._case, self.n, self._log = case, case.shape.of("n"), log
         log.append(f"bind {self.n}")
 
     def verify(self) -> Deviation:
@@ -45,13 +44,7 @@ class FakeOperation:
     def run_ns(self) -> int:
         self._log.append(f"run {self.n}")
         if self.n == KILLED:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        if self.n == HANGING:
-            time.sleep(600)
-        if self.n == LEAVING:
-            sys.exit("the driver gives up")
-        if self.n == CHATTY:
-            print("no end of line", end="", flush=True)
+            raise ShapeCrashError(self._case.case_id, "killed")
         return BASE_NS + self.n
 
     def close(self) -> None:
@@ -66,8 +59,7 @@ class FakeBench:
 
     @property
     def description(self) -> BenchDescription:
-        """Name the process, so that two of them can be told apart."""
-        return BenchDescription(device="fake", n_compute_units=2, fingerprint=(("pid", str(os.getpid())),))
+        return BenchDescription(device="fake", n_compute_units=2, fingerprint=())
 
     def problem(self, case: ShapeCase) -> str | None:
         return "it has no such kernel" if case.shape.of("n") == REFUSED else None
@@ -90,14 +82,22 @@ class FakeBench:
         return sum(line.startswith("bind") - line.startswith("close") for line in self.log)
 
 
-def fake_worker(arguments: list[str]) -> int:
-    from perfsuite.measure import opencl_platform, worker
-    from perfsuite.measure.shapes import tiled_bench
+class FakeSession:
+    """`ShapeSession` of a fake bench, with a number by which two of them can be told apart."""
 
-    tiled_bench.TiledBench = lambda *_, **__: FakeBench()  # type: ignore[misc, assignment]
-    opencl_platform.choose_device = lambda _: None  # type: ignore[assignment, return-value]
-    return worker.main(arguments)
+    def __init__(self, number: int) -> None:
+        self.description = BenchDescription(device="fake", n_compute_units=2, fingerprint=(("session", str(number)),))
+        self.is_open = True
+        self._service = ShapeService(FakeBench(), seed=0)
 
+    def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
+        """Answer as a worker does, which has ended with its crash."""
+        assert self.is_open
+        try:
+            return self._service.answer(ShapeRequest(kind=kind, case_ids=case_ids, **asked))
+        except ShapeCrashError:
+            self.close()
+            raise
 
-if __name__ == "__main__":
-    sys.exit(fake_worker(sys.argv[1:]))
+    def close(self) -> None:
+        self.is_open = False

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine_store import KERNELS_DIR
+from perfsuite.measure.kernel_references import dequantize
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.launches.own_kernels import OwnKernels
 from perfsuite.measure.plan import DevicesPlan, ShapesPlan
 from perfsuite.measure.shapes.launched_bench import LaunchedDevice, LaunchedSession
+from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.requests import RequestKind
+from perfsuite.measure.shapes.shape_inputs import draw_inputs
 from perfsuite.measure.shapes.tiled_launches import kernels_digest
 from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.testing.planted_kernels import Fault, plant
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
+from perfsuite.workload.shapes.shape_case import ShapeCase
 
 from ...synthetic_shapes import tiled
 from ..launches.conftest import skipped_without_opencl
@@ -32,6 +40,9 @@ CASES = [
     tiled("gemv/n65-k256/q4_k", tile=8).case_id,
     tiled("attention/heads6-kvheads2-head64-context65/f16", tile=32, vector=4).case_id,
 ]
+
+#: Verifies cases by their ids.
+Deviations = Callable[..., dict[str, Deviation]]
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +91,110 @@ def test_every_operation_is_right_and_timed(session: LaunchedSession, there: Lau
     assert dict(session.description.fingerprint)["kernels"] == kernels_digest(KERNELS_DIR)
 
 
-def test_a_planted_fault_is_found(
-    there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path, tmp_path: Path
+@pytest.fixture
+def deviations(there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path) -> Deviations:
+    """How to verify cases of the tiled kernels, before and after a launch, with kernels of any directory."""
+
+    def measured(case_ids: Sequence[str], kernels_dir: Path = KERNELS_DIR) -> dict[str, Deviation]:
+        found = {}
+        with opened(replace(there, kernels_dir=kernels_dir), environment, engine_cache) as session:
+            for case_id in case_ids:
+                operation = session.bench.bound(ShapeCase.from_id(case_id), seed=7)
+                before = operation.verify()
+                assert operation.launched_ns(1, 0) > 0
+                found[case_id] = operation.verify()
+                assert found[case_id] == before
+                operation.close()
+        return found
+
+    return measured
+
+
+#: Every type with one of the tilings, and every tile and vector with one of the types.
+TYPED = [((32, 4), type) for type in STORED_TYPES]
+CUT = [(tiling, "f32") for tiling in ((8, 1), (16, 2), (16, 16), (64, 1), (64, 16))]
+MIXED = [((8, 8), "f16"), ((64, 8), "q8_0")]
+
+
+def _case_ids(operation: Operation, tile: int, vector: int, type: str) -> list[str]:
+    """Shapes at 1, about one tile and beyond several, with inner sizes of one block, about a step and several."""
+    unit = block_values(type)
+    inner = (1, 31, 33, 97) if unit == 1 else (unit, 3 * unit)
+    outer = (1, tile - 1, tile, tile + 1, 2 * tile + 3)
+    sizes: dict[Operation, Sequence[Mapping[str, int]]] = {
+        Operation.GEMM: [{"m": m, "n": n, "k": k} for m, n in zip(outer, outer[::-1], strict=True) for k in inner],
+        Operation.BMM: [{"b": 3, "m": 2, "n": n, "k": k} for n in outer for k in inner],
+        Operation.GEMV: [{"n": n, "k": k} for n in outer for k in inner],
+        Operation.ATTENTION: [
+            {"heads": heads, "kvheads": kvheads, "head": head, "context": context}
+            for (heads, kvheads), context in zip(((1, 1), (6, 2), (3, 3), (4, 1), (6, 3)), outer, strict=True)
+            for head in inner
+        ],
+    }
+    shapes = [OperationShape.of_sizes(operation, type, each) for each in sizes[operation]]
+    return [f"shape/tiled/{shape.id}/tile{tile}-vector{vector}" for shape in shapes]
+
+
+@pytest.mark.long_but_first
+@pytest.mark.parametrize(
+    ("tiling", "type"), [*TYPED, *(pytest.param(*each, marks=pytest.mark.long) for each in (*CUT, *MIXED))], ids=str
+)
+def test_every_shape_is_right(deviations: Deviations, tiling: tuple[int, int], type: str) -> None:
+    case_ids = [case_id for operation in Operation for case_id in _case_ids(operation, *tiling, type)]
+    wrong = {case_id: each for case_id, each in deviations(case_ids).items() if not each.is_correct}
+    assert wrong == {}
+
+
+def test_stored_values_are_exact(session: LaunchedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stored type is dequantised bit by bit as gguf does: weights times the unit matrix are the weights."""
+    for type in STORED_TYPES:
+        case = tiled(f"gemm/m512-n96-k512/{type}", tile=8, vector=8)
+        inputs = draw_inputs(case.shape, seed=7)
+        unit = replace(inputs, activations=np.eye(512, dtype=np.float32))
+        monkeypatch.setattr("perfsuite.measure.shapes.launched_bench.draw_inputs", lambda *_, given=unit, **__: given)
+        operation = session.bench.bound(case, seed=7)
+        weights = dequantize(inputs.stored[0], type).astype(np.float32)
+        assert (weights == operation._output().reshape(512, 96).T).all(), type
+        operation.close()
+
+
+@pytest.mark.long_but_first
+@pytest.mark.parametrize(
+    ("source", "old", "new", "shape", "is_stray"),
+    [
+        pytest.param("tiled.cl", "if (this_n < n) row", "row", "gemv/n13-k5", True, id="writes behind the output"),
+        pytest.param("tiled.cl", "if (this_n < n) row", "if (this_n < n - 1) row", "gemv/n13-k5", True, id="forgets"),
+        pytest.param("tiled.cl", "first_k < k;", "first_k < k - 1;", "gemv/n64-k1025", False, id="term"),
+        pytest.param(
+            "tiled_attention.cl",
+            "sum *= correction;",
+            "",
+            "attention/heads2-kvheads1-head64-context33",
+            False,
+            id="correction of the sum",
+        ),
+    ],
+)
+def test_a_wrong_kernel_is_reported(
+    deviations: Deviations, tmp_path: Path, source: str, old: str, new: str, shape: str, is_stray: bool
 ) -> None:
-    case_id = tiled("gemm/m5-n31-k33/f32", tile=32).case_id
-    other = replace(there, kernels_dir=plant(tmp_path, Fault.WRONG_N))
-    with opened(other, environment, engine_cache) as session:
-        deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
-    assert deviation is not None
+    """A store beyond an edge, or a value that is left out, is off by infinity, though it ran before."""
+    kernels = Path(shutil.copytree(KERNELS_DIR, tmp_path / "kernels"))
+    text = (kernels / source).read_text()
+    assert text.count(old) == 1
+    (kernels / source).write_text(text.replace(old, new))
+    (deviation,) = deviations([f"shape/tiled/{shape}/f32/tile8-vector8"], kernels).values()
+    assert deviation.tolerance < deviation.error_norm
+    assert (deviation.error_norm == math.inf) == is_stray
     assert not deviation.is_correct
+
+
+def test_planted_wrong_n(deviations: Deviations, tmp_path: Path) -> None:
+    sizes = (1, 30, 31, 32, 33, 63, 64, 95)
+    case_ids = [f"shape/tiled/bmm/b2-m1-n{n}-k64/f16/tile16-vector4" for n in sizes]
+    found = deviations(case_ids, plant(tmp_path, Fault.WRONG_N))
+    assert [each.is_correct for each in found.values()] == [n % 32 != 31 for n in sizes]
+    assert all(math.isfinite(each.error_norm) for each in found.values())
 
 
 def test_sources_that_do_not_build_leave_their_log(

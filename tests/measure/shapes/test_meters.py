@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -16,11 +14,12 @@ from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
-from perfsuite.measure.shapes.meters import ProcessMeters, ShapeProcess, ShapeSetup, set_up_shapes
+from perfsuite.measure.shapes.meters import ProcessMeters, ShapeSetup, set_up_shapes
 from perfsuite.workload.shapes.shape_case import Subject
 
-from ..conftest import is_gone, wait_until
-from .fake_bench import BASE_NS, KILLED, REFUSED, gemv
+from .fake_bench import BASE_NS, KILLED, REFUSED, FakeSession, gemv
+
+Start = Callable[[ShapeSetup], FakeSession]
 
 
 def set_up(subject: Subject, cache_dir: Path, **changed: Any) -> ShapeSetup:
@@ -39,22 +38,28 @@ def test_ggml_on_the_processor_runs_as_in_a_calibration(engine: Engine, tmp_path
     assert setup.plan.backend_library is None
 
 
-pytestmark = pytest.mark.usefixtures("fake_worker")
-
-LIMIT_S = 60.0
-
-#: Starts a process of this machine.
-START = partial(ShapeProcess, limit_s=LIMIT_S)
+@pytest.fixture
+def opened() -> list[FakeSession]:
+    return []
 
 
 @pytest.fixture
-def meters(setup: ShapeSetup) -> Iterator[ProcessMeters]:
-    with closing(ProcessMeters(lambda: setup, START)) as meters:
+def start(opened: list[FakeSession]) -> Start:
+    def started(_: ShapeSetup) -> FakeSession:
+        opened.append(FakeSession(len(opened)))
+        return opened[-1]
+
+    return started
+
+
+@pytest.fixture
+def meters(setup: ShapeSetup, start: Start) -> Iterator[ProcessMeters]:
+    with closing(ProcessMeters(lambda: setup, start)) as meters:
         yield meters
 
 
-def pid_of(meter: ShapeMeter) -> int:
-    return int(dict(meter.description.fingerprint)["pid"])
+def number_of(meter: ShapeMeter) -> int:
+    return int(dict(meter.description.fingerprint)["session"])
 
 
 def test_each_method_is_answered(meters: ProcessMeters) -> None:
@@ -69,53 +74,52 @@ def test_each_method_is_answered(meters: ProcessMeters) -> None:
     assert meter.round([], order_seed=1) == ()
 
 
-def test_fresh_processes_are_fresh(meters: ProcessMeters) -> None:
+def test_fresh_processes_are_fresh(meters: ProcessMeters, opened: list[FakeSession]) -> None:
     assert meters.resident() is meters.resident()
-    pids = [pid_of(meters.resident())]
+    numbers = [number_of(meters.resident())]
     for _ in range(2):
         with meters.fresh() as meter:
             meter.verify(gemv(1))
-            pids.append(pid_of(meter))
-            assert not is_gone(pids[-1])
-        assert wait_until(lambda: is_gone(pids[-1]))
-    assert len({*pids, os.getpid()}) == 4
-    assert pid_of(meters.resident()) == pids[0]
+            numbers.append(number_of(meter))
+            assert opened[-1].is_open
+        assert not opened[-1].is_open
+    assert numbers == [0, 1, 2]
+    assert number_of(meters.resident()) == 0
 
 
 def test_the_next_call_after_a_crash_has_a_new_process(meters: ProcessMeters) -> None:
     meter = meters.resident()
-    first = pid_of(meter)
+    first = number_of(meter)
     with pytest.raises(ShapeCrashError, match=gemv(KILLED).case_id):
         meter.pairs(gemv(1), gemv(KILLED), 3)
     assert meter.samples(gemv(1), 1) == (BASE_NS + 1,)
-    assert pid_of(meter) != first
+    assert number_of(meter) != first
 
 
-def test_nothing_is_left_after_an_exception(setup: ShapeSetup) -> None:
+def test_nothing_is_left_after_an_exception(setup: ShapeSetup, start: Start, opened: list[FakeSession]) -> None:
     """Whatever ends the context, Ctrl-C too, ends the processes: also one whose user has not ended it."""
-    pids = []
 
     def interrupted() -> None:
-        with closing(ProcessMeters(lambda: setup, START)) as meters:
+        with closing(ProcessMeters(lambda: setup, start)) as meters:
+            number_of(meters.resident())
             forgotten = meters.fresh()
-            pids.extend([pid_of(meters.resident()), pid_of(forgotten.__enter__())])
+            number_of(forgotten.__enter__())
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert len(pids) == 2
-    assert wait_until(lambda: all(map(is_gone, pids)))
+    assert [each.is_open for each in opened] == [False, False]
 
 
-def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup) -> None:
+def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup, start: Start) -> None:
     """Processes share what was found; before the first call, and after the end, nothing is looked for."""
     set_up = Mock(return_value=setup)
-    with closing(ProcessMeters(set_up, START)) as meters:
+    with closing(ProcessMeters(set_up, start)) as meters:
         meter = meters.resident()
         set_up.assert_not_called()
-        pid_of(meter)
+        number_of(meter)
         with meters.fresh() as fresh:
-            pid_of(fresh)
+            number_of(fresh)
     with pytest.raises(MeasurementError, match="this meter was closed"):
         meter.problem(gemv(1))
     set_up.assert_called_once_with()

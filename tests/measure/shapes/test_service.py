@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import OpenClError, ShapeError
 from perfsuite.measure.shapes import service
-from perfsuite.measure.shapes.requests import ProgressMark, RequestKind, ShapeRequest
+from perfsuite.measure.shapes.requests import RequestKind, ShapeRequest
 from perfsuite.measure.shapes.service import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
@@ -96,16 +92,9 @@ def test_a_warmed_up_operation_is_not_warmed_up_again(monkeypatch: pytest.Monkey
     assert bench.log == ["bind 5", "run 5"]
 
 
-@pytest.fixture
-def mark(tmp_path: Path) -> Iterator[ProgressMark]:
-    mark = ProgressMark(tmp_path / "mark")
-    yield mark
-    mark.close()
-
-
 def request(kind: RequestKind, *cases: ShapeCase, n_samples: int = 1, order_seed: int = 0) -> ShapeRequest:
     case_ids = tuple(case.case_id for case in cases)
-    return ShapeRequest(number=5, kind=kind, case_ids=case_ids, n_samples=n_samples, order_seed=order_seed)
+    return ShapeRequest(kind=kind, case_ids=case_ids, n_samples=n_samples, order_seed=order_seed)
 
 
 def timed(bench: FakeBench, n_samples: int) -> list[int]:
@@ -129,7 +118,6 @@ def test_pairs_take_turns(kind: RequestKind, sizes: tuple[int, ...], n_samples: 
     """Each case has its samples, those of pairs taken ABBA ABBA; a case may be paired with itself."""
     bench = FakeBench()
     answer = ShapeService(bench, seed=0).answer(request(kind, *map(gemv, sizes), n_samples=n_samples))
-    assert answer.number == 5
     assert answer.samples_ns == tuple((BASE_NS + n,) * n_samples for n in sizes)
     assert timed(bench, len(order)) == order
 
@@ -154,43 +142,16 @@ def test_a_round_has_as_many_launches_as_are_asked_for(n_launches: int) -> None:
     bench = FakeBench()
     service = ShapeService(bench, seed=0)
     case_ids = tuple(gemv(n).case_id for n in (1, 2, 3))
-    asked = ShapeRequest(number=1, kind=RequestKind.ROUND, case_ids=case_ids, n_launches=n_launches)
+    asked = ShapeRequest(kind=RequestKind.ROUND, case_ids=case_ids, n_launches=n_launches)
     service.answer(asked)
     bench.log.clear()
-    service.answer(ShapeRequest.from_line(asked.to_line()))
+    service.answer(asked)
     assert sum(line.startswith("run") for line in bench.log) == 3 * n_launches
 
 
-def test_each_case_is_marked_before_it_is_touched() -> None:
-    """A crash is the fault of the case that was marked last: while it is bound, warmed up, and at each sample."""
-    bench, marked = FakeBench(), []
-
-    def step(place: int) -> None:
-        marked.append(place)
-        bench.log.append(f"step {place}")
-
-    service = ShapeService(bench, seed=0, step=step)
-    service.answer(request(RequestKind.PAIRS, gemv(1), gemv(2), n_samples=2))
-    at = 0
-    for line in bench.log:
-        kind, number = line.split()
-        at = int(number) if kind == "step" else at
-        assert kind == "step" or int(number) == at + 1
-    assert marked[-4:] == [0, 1, 1, 0]
-
-
-CHILD = """
-import os, sys
-from pathlib import Path
-from perfsuite.measure.shapes.requests import ProgressMark
-mark = ProgressMark(Path(sys.argv[1]))
-for place in (0, 4, 2):
-    mark.step(place)
-os.abort()
-"""
-
-
-def test_a_mark_outlives_its_process(mark: ProgressMark, tmp_path: Path) -> None:
-    assert mark.read() == (0, 0)
-    subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "mark")], check=False, timeout=60)
-    assert mark.read() == (3, 2)
+def test_a_failure_names_its_case_and_what_follows_is_answered() -> None:
+    """A device that refuses one of several cases is an answer with the case at which it did."""
+    service = ShapeService(FakeBench(), seed=0)
+    failed = service.answer(request(RequestKind.ROUND, gemv(1), gemv(BROKEN)))
+    assert (failed.failure or "").startswith(f"{gemv(BROKEN).case_id}: clCreateBuffer failed")
+    assert service.answer(request(RequestKind.VERIFY, gemv(1))).deviation is not None
