@@ -30,6 +30,7 @@ from perfsuite.records.attribution import Attribution
 from perfsuite.records.case import Case, Expectation
 from perfsuite.records.case_groups import group_of_kind, group_of_own, has_no_answer
 from perfsuite.records.events import GRAPH_PHASES, Phase
+from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
 from perfsuite.verdict.attribution import attribute

@@ -15,6 +15,7 @@ from perfsuite.measure.counted_call import counted_call
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.records.case import Expectation
 from perfsuite.records.case_groups import OPENCL
+from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.report.exports.junit import case_properties, run_properties
 
