@@ -11,7 +11,7 @@ from perfsuite.cli.answer import Answer, fields_of
 from perfsuite.cli.bundle_farms import FARMS, write_farm
 from perfsuite.cli.command_help import Parser
 from perfsuite.cli.pytest_run import ask_pytest, refuse_mistakes, values_of
-from perfsuite.device.work_folder import new_work_folder, replace_folder
+from perfsuite.device.work_folder import replace_folder, work_folder
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.records.codec import from_plain
 from perfsuite.records.job import (
@@ -105,26 +105,21 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
     words, to = _pytest_arguments(options), options.output.absolute()
     try:
         make_folder(to.parent)
-        made = new_work_folder(str(to.parent))
-    except OSError as error:
-        raise DeviceError(f"{error.filename or to}: cannot be written ({error.strerror}); make room there") from None
-    draft = made.path / "plan"
-    try:
-        draft.mkdir()
-        for name, each in ((BOARD, bundle), (OLD, old)):
-            if each is not None:
-                shutil.copytree(each.folder, draft / BUNDLES / name)
-        _plan_run(options, words, draft)
-        job = _job(words, bundle, draft)
-        write_job(draft, job)
-        (draft / SCRIPT).write_text(RUN_SCRIPT)
-        (draft / SCRIPT).chmod(0o755)
-        replace_folder(draft, to)
+        with work_folder(to.parent) as work:
+            draft = work / "plan"
+            draft.mkdir()
+            for name, each in ((BOARD, bundle), (OLD, old)):
+                if each is not None:
+                    shutil.copytree(each.folder, draft / BUNDLES / name)
+            _plan_run(options, words, draft)
+            job = _job(words, bundle, draft)
+            write_job(draft, job)
+            (draft / SCRIPT).write_text(RUN_SCRIPT)
+            (draft / SCRIPT).chmod(0o755)
+            replace_folder(draft, to)
         files = () if options.farm is None else write_farm(options.farm, to, job)
     except OSError as error:
         raise DeviceError(f"{error.filename or to}: cannot be written ({error.strerror}); make room there") from None
-    finally:
-        made.remove()
     size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
     lines = (
         f"{options.output}: {format_bytes(size)} for {job.device}, {job.target}; {len(job.requests)} requests",

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, NativeBuildError, PerfsuiteError
 from perfsuite.measure.native import (
     OWN_COMPILERS,
@@ -355,15 +356,12 @@ def install_helper(folder: Path = HELPER_FOLDER) -> InstalledHelper:
     if os.geteuid() != 0:
         raise MeasurementError(f"installing {HELPER_NAME} needs root; run {INSTALL_COMMAND}")
     sources = source_root("bpf/probes.bpf.c")
-    work = Path(tempfile.mkdtemp(prefix="perfsuite-helper-"))
-    try:
+    with work_folder() as work:
         if place := others_can_write(work.resolve()):
             raise MeasurementError(f"{place}: others than root can write there; let TMPDIR name a folder of root's own")
         built = build_helper(work)
         _make_folder(folder)
         _put(built, folder / HELPER_NAME)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return InstalledHelper(path=folder / HELPER_NAME, sources=sources, notes=_notes(sources))
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import OpenClError
 
 #: Where the loaders look unless OCL_ICD_VENDORS says otherwise.
@@ -104,15 +103,15 @@ def _write_vendors(cache_dir: Path, entries: Mapping[str, str]) -> Path:
         return vendors
     try:
         cache_dir.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix="opencl-vendors-", dir=cache_dir))
-        for name, text in entries.items():
-            (draft / name).write_text(text, encoding="utf-8")
-        try:
-            draft.rename(vendors)
-        except OSError:
-            shutil.rmtree(draft)
-            if not vendors.is_dir():  # unless another process was first with the same contents
-                raise
+        with work_folder(cache_dir) as work:
+            (draft := work / "vendors").mkdir()
+            for name, text in entries.items():
+                (draft / name).write_text(text, encoding="utf-8")
+            try:
+                draft.rename(vendors)
+            except OSError:
+                if not vendors.is_dir():  # unless another process was first with the same contents
+                    raise
     except OSError as error:
         raise OpenClError(f"{error.filename}: {error.strerror}; the OpenCL vendors directory goes there") from None
     return vendors

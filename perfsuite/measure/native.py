@@ -15,14 +15,15 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfsuite import __version__
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine
 from perfsuite.measure.plan import SCHEMA
@@ -361,19 +362,17 @@ def make_whole(target: Path, make: Callable[[Path, Path], None]) -> None:
 
     Raises `NativeBuildError` where there is no room for it, or `make` failed.
     """
-    log = target.parent.parent / f"{target.parent.name}.log"
-    try:
-        target.parent.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=target.parent.parent, prefix=".build-"))
-    except OSError as error:
-        raise NativeBuildError(f"{target.parent.parent}: cannot be written ({error.strerror})") from error
-    try:
+    within, log = target.parent.parent, target.parent.parent / f"{target.parent.name}.log"
+    with ExitStack() as made:
+        try:
+            within.mkdir(parents=True, exist_ok=True)
+            work = made.enter_context(work_folder(within))
+        except OSError as error:
+            raise NativeBuildError(f"{within}: cannot be written ({error.strerror})") from error
         log.write_text("")
         make(work, log)
         target.parent.mkdir(exist_ok=True)
         os.replace(work / target.name, target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _compiler(*names: str) -> str:

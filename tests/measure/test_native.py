@@ -71,7 +71,7 @@ def test_the_probe_library_is_built_once(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nowhere")
     assert build_probe_library(tmp_path) == built
     assert load_probe_library(tmp_path).ps_probe_bandwidth
-    assert not list(built.parent.parent.glob(".build-*"))
+    assert not list(built.parent.parent.glob(".perfsuite-work-*"))
 
 
 @pytest.fixture
