@@ -26,14 +26,9 @@ def course(
             case_id=case_id,
             outcome=Outcome.PASS,
             measured_ns=round(usual_ns * (1.06 if night >= changed_at else 1.0) + night % 2 * 1000),
-            samples_ns=(),
-            expected_ns=None,
-            baseline_ns=None,
-            sentinels_ns={},
             fingerprint={"soc": "one"},
             fingerprint_digest="one",
             commit=Commit(sha=f"{night:040x}", branch="main"),
-            engine=None,
             board=BoardName(identity=board * 4, hostname=board, is_linked=True) if board else None,
         )
 

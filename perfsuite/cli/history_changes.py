@@ -25,12 +25,7 @@ from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.report.history import HistoryReader, trend_of
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
-from perfsuite.verdict.change_points import (
-    ChangeAdvice,
-    ChangePoint,
-    MachineChange,
-    find_changes,
-)
+from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
 from perfsuite.verdict.steps import STANDARD_STEPS
 
 _LIMIT_S = 10.0
@@ -95,15 +90,6 @@ _MOST_CASES = 12
 _UNIFORM_SHARE, _LEAST_UNIFORM = 0.5, 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seam:
-    """Two runs of a device, and every case that changed between them."""
-
-    before: TrendPoint
-    after: TrendPoint
-    changes: tuple[ChangePoint, ...]
-
-
 def list_changes(history: HistoryReader, options: argparse.Namespace) -> int:
     """Tell where cases changed over the runs of a history."""
     points = all_points(history, options) if options.case_id is None else case_points(history, options)
@@ -154,22 +140,23 @@ def _lines(advice: Sequence[CaseAdvice], between: Between, *, names_boards: bool
         yield f"{seam_text}, {format_count(len(case_ids), 'case')}"
         yield f"  {terminal_text(change.text)}\n"
     seams = _seams(advice)
-    for seam in seams:
-        n_cases = sum(device == seam.after.device for _, device, _ in advice)
-        yield _seam_text(seam.before, seam.after, names_board=names_boards)
-        yield from _seam_lines(seam, n_cases, between(seam.before.commit, seam.after.commit))
+    for changes in seams:
+        before, after = changes[0].before, changes[0].after
+        n_cases = sum(device == after.device for _, device, _ in advice)
+        yield _seam_text(before, after, names_board=names_boards)
+        yield from _seam_lines(changes, n_cases, between(before.commit, after.commit))
     if not seams:
         yield _nothing_text(advice)
     yield _ADVICE
 
 
-def _seam_lines(seam: Seam, n_cases: int, commits: CommitsBetween) -> Iterator[str]:
-    for change in seam.changes[:_MOST_CASES]:
+def _seam_lines(changes: Sequence[ChangePoint], n_cases: int, commits: CommitsBetween) -> Iterator[str]:
+    for change in changes[:_MOST_CASES]:
         yield f"  {terminal_text(change.after.case_id)}\n    {change.text}"
-    if len(seam.changes) > _MOST_CASES:
-        yield f"  and {format_count(len(seam.changes) - _MOST_CASES, 'case')} more"
-    if len(seam.changes) >= max(_LEAST_UNIFORM, _UNIFORM_SHARE * n_cases):
-        yield f"  {len(seam.changes)} of {n_cases} cases changed here: look at the machine and the build first"
+    if len(changes) > _MOST_CASES:
+        yield f"  and {format_count(len(changes) - _MOST_CASES, 'case')} more"
+    if len(changes) >= max(_LEAST_UNIFORM, _UNIFORM_SHARE * n_cases):
+        yield f"  {len(changes)} of {n_cases} cases changed here: look at the machine and the build first"
     yield from (f"  commit {terminal_text(line)}" for line in commits.lines)
     yield from (f"  commits: {terminal_text(line)}" for line in commits.remarks)
     yield ""
@@ -187,18 +174,15 @@ def _nothing_text(advice: Sequence[CaseAdvice]) -> str:
     )
 
 
-def _seams(advice: Sequence[CaseAdvice]) -> list[Seam]:
-    """Group the changes by the runs between which they lie, in the order of time."""
+def _seams(advice: Sequence[CaseAdvice]) -> list[list[ChangePoint]]:
+    """Group the changes by the runs between which they lie, in the order of time; the largest of each first."""
     found: dict[tuple[str, str, str], list[ChangePoint]] = defaultdict(list)
     for _, device, each in advice:
         for change in each.changes:
             found[device, change.before.run_id, change.after.run_id].append(change)
     for changes in found.values():
         changes.sort(key=lambda change: -abs(change.change.estimate_ratio - 1.0))
-    seams = (
-        Seam(before=changes[0].before, after=changes[0].after, changes=tuple(changes)) for changes in found.values()
-    )
-    return sorted(seams, key=lambda seam: (seam.after.started_at, seam.after.device))
+    return sorted(found.values(), key=lambda changes: (changes[0].after.started_at, changes[0].after.device))
 
 
 def _machine_changes(advice: Sequence[CaseAdvice]) -> list[tuple[MachineChange, tuple[str, ...]]]:

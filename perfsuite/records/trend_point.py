@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from perfsuite.records.outcome import Outcome
@@ -21,15 +21,15 @@ class TrendPoint:
     case_id: str
     outcome: Outcome
     measured_ns: int | None
-    samples_ns: tuple[int, ...]
-    expected_ns: int | None
-    baseline_ns: int | None
+    samples_ns: tuple[int, ...] = ()
+    expected_ns: int | None = None
+    baseline_ns: int | None = None
     #: By sentinel: its median beside the case, ns.
-    sentinels_ns: Mapping[str, int]
-    fingerprint: Mapping[str, str] | None
-    fingerprint_digest: str | None
-    commit: Commit | None
-    engine: str | None
+    sentinels_ns: Mapping[str, int] = field(default_factory=dict)
+    fingerprint: Mapping[str, str] | None = None
+    fingerprint_digest: str | None = None
+    commit: Commit | None = None
+    engine: str | None = None
     is_injected: bool = False
     against: str | None = None
     board: BoardName | None = None

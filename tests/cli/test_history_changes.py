@@ -85,14 +85,9 @@ def trend(case_id: str, n_nights: int = 30, ratio: float = 1.1, device: str = "b
             case_id=case_id,
             outcome=Outcome.PASS,
             measured_ns=round((1.0 + 0.01 * (night % 2)) * (ratio if night >= 20 else 1.0) * 5e6),
-            samples_ns=(),
-            expected_ns=None,
-            baseline_ns=None,
-            sentinels_ns={},
             fingerprint={"soc": "one"},
             fingerprint_digest="one",
             commit=NEW if night >= 20 else OLD,
-            engine=None,
         )
         for night in range(n_nights)
     ]

@@ -27,14 +27,9 @@ def point(night: int, time_ns: float, memory_ns: int | None = None) -> TrendPoin
         case_id=CASE,
         outcome=Outcome.PASS,
         measured_ns=round(time_ns),
-        samples_ns=(),
-        expected_ns=None,
-        baseline_ns=None,
         sentinels_ns={} if memory_ns is None else {"memory": memory_ns},
         fingerprint={"soc": "one"},
         fingerprint_digest="one",
-        commit=None,
-        engine=None,
     )
 
 

@@ -8,7 +8,6 @@ time: files are removed only by whose own merged file holds their rows.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from perfsuite.report.history.append import LOOSE
 from perfsuite.report.history.database import copy_statement, database_errors
 from perfsuite.report.history.files import SkippedFile
 from perfsuite.report.history.reader import READ_ALL, HistoryReader
-from perfsuite.report.history.store import HistoryStore, store_of
+from perfsuite.report.history.store import store_of
 
 COMPACTED = "compacted"
 
@@ -34,25 +33,13 @@ class Compaction:
     skipped: tuple[SkippedFile, ...] = ()
 
 
-class _OwnFiles:
-    """What may be merged of a store: its own files, and not those of folders below, which are merged by themselves."""
-
-    def __init__(self, store: HistoryStore) -> None:
-        self._store = store
-        self.root, self.write, self.remove = store.root, store.write, store.remove
-
-    def paths(self) -> Sequence[Path]:
-        folders = [self.root / name for name in (LOOSE, COMPACTED)]
-        return [path for path in self._store.paths() if path.parent in folders]
-
-
 def compact(place: HistoryPlace) -> Compaction:
     """Merge all files of a history, but not those of folders below it, into one that is sorted by case and time.
 
     A damaged file is left where it is. Raises HistoryError where a file cannot be written or removed.
     """
-    store = _OwnFiles(store_of(place))
-    history = HistoryReader(store)
+    store = store_of(place)
+    history = HistoryReader(store, folders=[store.root / name for name in (LOOSE, COMPACTED)])
     ((n_runs, *_),) = history.rows(f"SELECT count(DISTINCT run_id), {READ_ALL} FROM stored")
     if len(history.paths) < 2 and all(path.parent.name != LOOSE for path in history.paths):
         return Compaction(path=None, n_files=len(history.paths), n_runs=0, skipped=history.skipped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -50,11 +50,12 @@ class Asked:
 class HistoryReader:
     """Answers questions to a history.
 
-    A file that is damaged, is of another schema, or is none of a history is left out and listed in `skipped`.
+    A file that is damaged, is of another schema, or is none of a history is left out and listed in `skipped`; so is,
+    without a word, one that lies in none of the `folders`, where these are named.
     """
 
-    def __init__(self, store: HistoryStore) -> None:
-        self._store = store
+    def __init__(self, store: HistoryStore, *, folders: Collection[Path] | None = None) -> None:
+        self._store, self._folders = store, folders
         self._groups: Mapping[str, Sequence[Path]] | None = None
         self._foreign: tuple[SkippedFile, ...] = ()
         self._damaged: dict[Path, SkippedFile] = {}
@@ -138,7 +139,8 @@ class HistoryReader:
         """Return the files by their columns."""
         if self._groups is None:
             wanted = (path for path in self._store.paths() if path not in self._damaged)
-            self._groups, self._foreign = by_columns(wanted)
+            folders = self._folders
+            self._groups, self._foreign = by_columns(path for path in wanted if not folders or path.parent in folders)
         return self._groups
 
     def _has_changed(self, connection: DuckDBPyConnection) -> bool:

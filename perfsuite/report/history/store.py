@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError
 from perfsuite.records.history_place import HistoryPlace
@@ -42,11 +42,15 @@ _MOST_CHARACTERS = 160
 _TODO = "see AWS_ENDPOINT_URL, AWS_REGION and the credentials in the environment"
 
 
-class HistoryStore(Protocol):
-    """Keeps the files of a history; every method raises HistoryError where the disk or S3 refuses."""
+class HistoryStore:
+    """Keeps a history's files in a folder; one that is not there is empty.
 
-    #: The folder in which the files are read.
-    root: Path
+    Every method raises HistoryError where the disk or S3 refuses.
+    """
+
+    def __init__(self, root: Path) -> None:
+        #: The folder in which the files are read.
+        self.root = root
 
     def paths(self) -> Sequence[Path]:
         """List every file in the folder and below; hidden ones are unfinished, and no part of it.
@@ -54,47 +58,31 @@ class HistoryStore(Protocol):
         While files are merged, a listing may be older than the merged file and younger than what was removed. So it is
         done twice, and both count: whoever reads what has gone asks again.
         """
-
-    def write(self, name: str, fill: Callable[[Path], object]) -> Path | str:
-        """Write a file, which is there when it is whole; return its path or address."""
-
-    def remove(self, paths: Sequence[Path]) -> None:
-        """Remove files; those that have gone already are no error."""
-
-
-def store_of(place: HistoryPlace) -> HistoryStore:
-    """Return what keeps the files of a history."""
-    return FolderStore(place) if isinstance(place, Path) else BucketStore(place)
-
-
-class FolderStore:
-    """Keeps a history in a folder; one that is not there is empty."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def paths(self) -> Sequence[Path]:
-        """List the files; raises HistoryError where the folder is a file, or part of it would be missing."""
         return sorted({*self._listed(), *self._listed()})
 
-    def _listed(self) -> Iterator[Path]:
+    def _listed(self) -> Iterable[Path]:
         for folder, below, names in os.walk(self.root, onerror=_refuse):
             below[:] = [name for name in below if not name.startswith(".")]
             yield from (Path(folder, name) for name in names if _is_shown(name))
 
-    def write(self, name: str, fill: Callable[[Path], object]) -> Path:
-        """Write a file whole or not at all."""
+    def write(self, name: str, fill: Callable[[Path], object]) -> Path | str:
+        """Write a file whole or not at all; return its path or address."""
         with whole_path(self.root / name, HistoryError) as path:
             fill(path)
         return self.root / name
 
     def remove(self, paths: Sequence[Path]) -> None:
-        """Remove files."""
+        """Remove files; those that have gone already are no error."""
         for path in paths:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise HistoryError(f"{path}: cannot be removed ({error.strerror}) now that it is merged") from error
+
+
+def store_of(place: HistoryPlace) -> HistoryStore:
+    """Return what keeps the files of a history."""
+    return HistoryStore(place) if isinstance(place, Path) else BucketStore(place)
 
 
 def _refuse(error: OSError) -> None:
@@ -110,14 +98,14 @@ def _is_shown(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith(".")
 
 
-class BucketStore:
+class BucketStore(HistoryStore):
     """Keeps a history in a bucket; who may only put objects can add runs."""
 
     def __init__(self, address: str) -> None:
         from obstore.store import S3Store  # of the extra 's3', which most do without
 
         self._address = address
-        self.root = user_cache() / "histories" / hashlib.sha256(address.encode()).hexdigest()[:16]
+        super().__init__(user_cache() / "histories" / hashlib.sha256(address.encode()).hexdigest()[:16])
         # plain HTTP where the endpoint says so: S3's own is not
         client: ClientConfig = {"allow_http": True, "timeout": _REQUEST_LIMIT, "connect_timeout": _REQUEST_LIMIT}
         retry: RetryConfig = {"max_retries": _MOST_REPETITIONS, "retry_timeout": _LIMIT}
@@ -126,17 +114,18 @@ class BucketStore:
 
     def paths(self) -> Sequence[Path]:
         """List the objects, and fetch those that are not in the cache; what has gone from the bucket goes from it."""
-        listed = {self.root / name for _ in range(2) for name in self._names()}
+        listed = super().paths()
         with ThreadPoolExecutor(_N_AT_ONCE, thread_name_prefix="perfsuite-history") as pool:
             list(pool.map(self._fetch, (path for path in listed if not path.exists())))
-        for path in {*self.root.rglob("*.parquet")} - listed:
+        for path in {*self.root.rglob("*.parquet")}.difference(listed):
             with suppress(OSError):
                 path.unlink()
-        return sorted(listed)
+        return listed
 
-    def _names(self) -> list[str]:
+    def _listed(self) -> Iterable[Path]:
         with self._errors("cannot be listed"):
-            return [each["path"] for some in self._store.list() for each in some if is_file_name(each["path"])]
+            names = [each["path"] for some in self._store.list() for each in some]
+        return [self.root / name for name in names if is_file_name(name)]
 
     def _fetch(self, path: Path) -> None:
         name = self._name(path)

@@ -12,7 +12,7 @@ import pytest
 from perfsuite.report.history import append_run, cases_of, compact, files, open_history, runs_of, trend_of
 from perfsuite.report.history.append import LOOSE
 from perfsuite.report.history.columns import MARK
-from perfsuite.report.history.store import FolderStore
+from perfsuite.report.history.store import HistoryStore
 from perfsuite.testing.run_files import synthetic_run
 
 DECODE = "phase/smollm2-135m-q8_0/siso/decode"
@@ -54,14 +54,14 @@ def test_a_merge_that_dies_loses_and_doubles_nothing(
     history_dir: Path, monkeypatch: pytest.MonkeyPatch, n_removed: int
 ) -> None:
     """Wherever removing ended, readers find each case of each run once, and the next merge ends it."""
-    remove = FolderStore.remove
+    remove = HistoryStore.remove
 
-    def dying(store: FolderStore, paths: Sequence[Path]) -> None:
+    def dying(store: HistoryStore, paths: Sequence[Path]) -> None:
         remove(store, paths[:n_removed])
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(FolderStore, "remove", dying)
+        patched.setattr(HistoryStore, "remove", dying)
         with pytest.raises(Killed):
             compact(history_dir)
     assert len(loose_files(history_dir)) == 4 - n_removed
@@ -80,7 +80,7 @@ def test_a_reader_does_not_mind_files_that_go(history_dir: Path) -> None:
     assert history.skipped == ()
 
 
-@pytest.mark.parametrize(("owner", "step"), [(files, "_mark_of"), (FolderStore, "_listed")])
+@pytest.mark.parametrize(("owner", "step"), [(files, "_mark_of"), (HistoryStore, "_listed")])
 def test_a_merge_while_the_folder_is_listed_hides_no_run(
     history_dir: Path, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
 ) -> None:
@@ -98,14 +98,14 @@ def test_a_merge_while_the_folder_is_listed_hides_no_run(
 
 def test_two_that_merge_at_the_same_time_lose_nothing(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two merges of the same files leave two files, which count once."""
-    remove = FolderStore.remove
+    remove = HistoryStore.remove
 
-    def after_another(store: FolderStore, paths: Sequence[Path]) -> None:
-        monkeypatch.setattr(FolderStore, "remove", remove)
+    def after_another(store: HistoryStore, paths: Sequence[Path]) -> None:
+        monkeypatch.setattr(HistoryStore, "remove", remove)
         compact(history_dir)
         remove(store, paths)
 
-    monkeypatch.setattr(FolderStore, "remove", after_another)
+    monkeypatch.setattr(HistoryStore, "remove", after_another)
     compact(history_dir)
     assert held(history_dir) == (4, 48, 4)
 

@@ -95,7 +95,7 @@ def test_one_object_is_left_of_a_merge(bucket: str) -> None:
     assert (compact(bucket).n_runs, held(bucket)) == (4, (4, 48))
 
 
-@pytest.mark.parametrize("step", ["_names", "_fetch"])
+@pytest.mark.parametrize("step", ["_listed", "_fetch"])
 def test_a_merge_elsewhere_hides_no_run(
     bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
 ) -> None:
@@ -105,7 +105,7 @@ def test_a_merge_elsewhere_hides_no_run(
 
     def interrupted(store: BucketStore, *arguments: Any) -> Any:
         monkeypatch.setattr(BucketStore, step, method)
-        before = method(store, *arguments) if step == "_names" else None
+        before = method(store, *arguments) if step == "_listed" else None
         with monkeypatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
             compact(bucket)
