@@ -21,6 +21,7 @@ from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.records.bundle import WORKER
+from perfsuite.workload.weights import Weights
 
 from .board_links import write_profile
 from .board_loopback import LoopbackBoard
@@ -28,6 +29,22 @@ from .board_namespaces import ROOT
 from .synthetic_calibration import N_THREADS
 
 _CALIBRATE = ("calibrate", "--device=bench", f"--threads={N_THREADS}", "--type=q8_0", "--rounds=1")
+
+
+#: Runs pytest as `place_nothing` lets it.
+_RUN = f"""
+import sys, pytest
+sys.path.insert(0, {str(ROOT)!r})
+from perfsuite.measure.board.program_link import ProgramLink
+from tests.test_board_calibration import place_nothing
+ProgramLink.place_weights = place_nothing
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+
+
+def place_nothing(link: ProgramLink, weights: Weights) -> Path:
+    """Name the file as the law has it; its workers read none."""
+    return Path("/nowhere") / f"{weights.name}.gguf"
 
 
 @pytest.fixture
@@ -45,7 +62,7 @@ def bench(
     cache = f"XDG_CACHE_HOME={shlex.quote(str(home / 'cache'))}"
     _script(place / "own" / WORKER, f'{cache} exec {shlex.quote(str(place))}/own/program "$@" --worker={worker}')
     (place / "current").symlink_to("own")
-    monkeypatch.setattr(ProgramLink, "place_weights", lambda _, weights: home / f"{weights.name}.gguf")
+    monkeypatch.setattr(ProgramLink, "place_weights", place_nothing)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_profile(tmp_path / "devices" / "bench.toml", loopback_board.reach())
@@ -61,7 +78,7 @@ def _script(path: Path, text: str) -> None:
 def _header(selection: str = "nothing") -> str:
     """Return what a run that takes the board, and by default measures nothing, says on what its forecasts stand."""
     words = ["--device=bench", f"--threads={N_THREADS}", f"-k{selection}", "--baseline=off", "-pno:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *words, "-pno:labgrid"]
+    command = [sys.executable, "-c", _RUN, *words, "-pno:labgrid"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     found = re.search("perfsuite: forecasts from (.*)", done.stdout)
     assert found is not None, done.stdout + done.stderr

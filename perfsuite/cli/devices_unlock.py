@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.cli.answer import Answer, give
 from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.devices import add_device_argument, chosen_profile
-from perfsuite.device.suite_program import NO_PROGRAM, OLD_SETUP, suite_command
+from perfsuite.device.setup.bundle_scripts import NO_PROGRAM, OLD_SETUP, suite_command
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.report.visible import terminal_text
 

@@ -196,7 +196,7 @@ def test_the_doctor_knows_a_bundle(bench: LinkedBoard, tmp_path: Path, capsys: S
     write_manifest(bundle, manifest)
     assert set_up(bundle) == 0
     found = examined(capsys)
-    assert (found["suite"]["grade"], found["suite"]["seen"]) == ("ok", f"perfsuite 0.1.0, plans {SCHEMA}, by a bundle")
+    assert (found["suite"]["grade"], found["suite"]["seen"]) == ("ok", f"perfsuite 0.1.0, plans {SCHEMA}")
     assert found["llama.cpp"]["seen"] == "build 0123456789abcdef"
     assert (found["lock"]["seen"], found["disk"]["grade"]) == ("nobody has it", "ok")
     (in_use(bench) / WORKER).write_text("#!/bin/sh\necho broken >&2\nexit 3\n")

@@ -19,8 +19,8 @@ from perfsuite.device.lock import hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
+from perfsuite.device.setup.bundle_scripts import OLD_SETUP, suite_command
 from perfsuite.device.stability.restore_file import STATE_FOLDER
-from perfsuite.device.suite_program import OLD_SETUP, suite_command
 from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from perfsuite.device.doctor.gathering import Installed, SuiteState
 from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER
+from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, OLD_SETUP
 from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
-from perfsuite.device.suite_program import OLD_SETUP, last_answer
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import MANIFEST_NAME, WORKER, parse_manifest
@@ -53,7 +56,7 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
     if answer.status or len(lines) != 5:
         raise DeviceError(OLD_SETUP if answer.status == _OLD else f"is not there (no {home}/{FOLDER})")
     cache_dir, restore_file, free, lock, manifest_text = lines
-    told = last_answer(lock)
+    told = _last_answer(lock)
     if told is None:
         raise DeviceError(f"its program does not run: {answer.last_words}")
     manifest = parse_manifest(manifest_text, f"{home}/{FOLDER}/{CURRENT}/{MANIFEST_NAME}")
@@ -77,6 +80,17 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
         backend_problem=_NOT_ASKED,
         bundle=manifest,
     )
+
+
+def _last_answer(output: str) -> Mapping[str, Any] | None:
+    """Return the last line that is JSON of an object; None where there is none."""
+    for line in reversed(output.splitlines()):
+        try:
+            told = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        return told if isinstance(told, dict) else None
+    return None
 
 
 def _free_bytes(blocks: str) -> int:

@@ -6,8 +6,31 @@ being sent is in a folder that begins with ``.part-``, and becomes a bundle by o
 
 from __future__ import annotations
 
+import shlex
+
+from perfsuite.records.bundle import WORKER
+
 #: Below ``home`` of a profile's ``[reach]``.
 FOLDER, CURRENT, PART = "bundle", "current", ".part-"
+
+#: With which a shell says that there is no such program, or that it cannot be run.
+NO_PROGRAM = (126, 127)
+
+#: What a device says that an earlier version has set up, by pip.
+OLD_SETUP = "it was set up by an earlier version of perfsuite, in Python, by which no board is measured any more"
+
+_COMMAND = f"""
+home=$1; case $home in '~'|'~/'*) home=$HOME${{home#'~'}};; esac; shift
+own="$home/{FOLDER}/{CURRENT}/{WORKER}"
+if [ ! -x "$own" ] && [ -e "$home/venv" ]; then echo {shlex.quote(OLD_SETUP)} >&2; exit 127; fi
+exec "$own" "$@"
+"""
+
+
+def suite_command(home: str, *words: str) -> tuple[str, ...]:
+    """Return the command that becomes the program of a device's bundle, below the `home` of its ``[reach]``."""
+    return ("sh", "-c", _COMMAND, "perfsuite", home, *words)
+
 
 #: Holds ``$1/.setup`` as its own until its input ends, and says ``held`` once it has it, or who has it. The owner of
 #: one is a process and the tick at which it started, so that one that lost its power is seen to be no more.

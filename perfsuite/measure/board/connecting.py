@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from perfsuite.device.suite_program import NO_PROGRAM, OLD_SETUP, suite_command
+from perfsuite.device.setup.bundle_scripts import NO_PROGRAM, OLD_SETUP, suite_command
 from perfsuite.device.target.protocol import last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError

@@ -17,7 +17,7 @@ from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import Conditions
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
-from perfsuite.device.suite_program import OLD_SETUP
+from perfsuite.device.setup.bundle_scripts import OLD_SETUP
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import BundledEngine, BundleManifest

@@ -14,8 +14,8 @@ import pytest
 
 from perfsuite.device.lock import LOCK_NAME, lock_holder
 from perfsuite.device.machine import Conditions
+from perfsuite.device.setup.bundle_scripts import OLD_SETUP
 from perfsuite.device.stability.sampler import Sample
-from perfsuite.device.suite_program import OLD_SETUP
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
 from perfsuite.measure.board.frames import packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
