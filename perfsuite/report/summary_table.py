@@ -115,9 +115,9 @@ def _table(rows: Sequence[Judgement], prefix: str, width: int) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     for judgement in rows:
-        name = Text(terminal_text(judgement.case_id[len(prefix) :]))
+        case = Text(terminal_text(judgement.case_id[len(prefix) :]))
         told = (*(_FIGURES[each](judgement) for each in figures), outcome_words(judgement, judgement.outcome.value))
-        table.add_row(name, *told, style=_STYLES.get(judgement.outcome, "yellow"))
+        table.add_row(case, *told, style=_STYLES.get(judgement.outcome, "yellow"))
     return table
 
 
