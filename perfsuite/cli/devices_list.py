@@ -23,9 +23,7 @@ def add_parser(commands: Commands) -> None:
         "list",
         summary="list the devices and how each is reached",
         about=_ABOUT,
-        examples={
-            "perfsuite devices list --json": "as JSON",
-        },
+        examples={"perfsuite devices list --json": "as JSON"},
     )
     add_json(parser)
     parser.set_defaults(run=list_devices)

@@ -28,9 +28,7 @@ def add_parser(commands: Commands) -> None:
         "show",
         summary="show a profile, with the file of each value",
         about=_ABOUT,
-        examples={
-            "perfsuite devices show rubikpi": "a board",
-        },
+        examples={"perfsuite devices show rubikpi": "a board"},
     )
     add_device_argument(parser)
     add_json(parser)

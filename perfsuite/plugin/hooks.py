@@ -164,10 +164,7 @@ def _refuse_unwritable_folders(run: RunConfig) -> None:
 
     Raises pytest.UsageError: it names the option, the folder and why.
     """
-    folders = {
-        "--perf-dir": run.run_dir,
-        "--baseline-dir": run.baseline_dir if run.baseline_mode == "record" else None,
-    }
+    folders = {"--perf-dir": run.run_dir, "--baseline-dir": run.baseline_dir if run.baseline_mode == "record" else None}
     for option, folder in folders.items():
         if folder is not None:
             try:

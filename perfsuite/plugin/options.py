@@ -128,10 +128,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         profile=profile,
         board=board,
         workload=WorkloadRequest.of(option, prefix="perf_").workload(
-            weights,
-            scenario,
-            flash_attn=_flash_attn(option.perf_flash_attn, None),
-            models_dir=cache_dir / "models",
+            weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, None), models_dir=cache_dir / "models"
         ),
         asked_threads=None if option.perf_threads is None else _positive(option, "--threads"),
         backend=option.perf_backend,
