@@ -26,7 +26,6 @@ import perfsuite.experiments.tracing.experiment
 # What runs of the plugin import on their own they forget again, and what is replaced here would be another copy.
 import perfsuite.plugin.hooks
 import perfsuite.plugin.run_end
-import perfsuite.plugin.statuses
 import perfsuite.report.history
 import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError

@@ -50,7 +50,7 @@ function _shtab_perfsuite_using
   test "$_shtab_perfsuite_cmdpath" = "$argv"
 end
 
-set -g _shtab_perfsuite_commands baseline 'baseline record' 'baseline diff' 'baseline approve' 'baseline show' 'baseline anchor' 'baseline prune' engines 'engines list' 'engines show' 'engines keep' 'engines export' 'engines import' 'engines prune' export 'export pytest-benchmark' 'export llama-bench' 'export llama-bench-jsonl' 'export llama-bench-sql' 'export backend-ops-sql' 'export junit' 'export github' 'export github-annotations' 'export markdown' 'export openmetrics' 'export csv' history 'history runs' 'history cases' 'history trend' 'history changes' 'history page' 'history add' 'history compact' 'history sql' llama-bench 'llama-bench export' 'llama-bench show' plot report experts kernels live trace bisect compare ingest nightly offload policy 'policy gemm' 'policy bmm' 'policy gemv' 'policy attention' 'policy check' roofline study sweep calibrate forecast held-out reproduce variants certify fidelity overhead architectures bundle completion devices 'devices add' 'devices doctor' 'devices list' 'devices probe' 'devices remove' 'devices setup' 'devices show' 'devices unlock' prompts synthesize
+set -g _shtab_perfsuite_commands baseline 'baseline record' 'baseline diff' 'baseline approve' 'baseline show' 'baseline anchor' 'baseline prune' engines 'engines list' 'engines show' 'engines keep' 'engines export' 'engines import' 'engines prune' export 'export pytest-benchmark' 'export llama-bench' 'export llama-bench-jsonl' 'export llama-bench-sql' 'export backend-ops-sql' 'export junit' 'export github' 'export github-annotations' 'export markdown' 'export openmetrics' 'export csv' history 'history runs' 'history cases' 'history trend' 'history changes' 'history page' 'history add' 'history compact' 'history sql' llama-bench 'llama-bench export' 'llama-bench show' plot report experts kernels live trace bisect compare ingest nightly offload policy 'policy gemm' 'policy bmm' 'policy gemv' 'policy attention' 'policy check' roofline study sweep calibrate forecast held-out reproduce variants certify fidelity overhead architectures bundle completion devices 'devices list' 'devices show' 'devices remove' 'devices add' 'devices probe' 'devices setup' 'devices doctor' 'devices unlock' prompts synthesize
 set -g _shtab_perfsuite_opts_with_value --acceptance --address --again --architecture --axis --b --backend --bandwidth --baseline-dir --batch --board --buffer --build --build-commit --bundle --cache --cache-type-k --cache-type-v --case --choose --chunk --compiler --compute-efficiency --context --conventions --counters --csv --description --device --dispatch-us --draft --draft-tokens --duration --farm --flash-attn --folder --format --from --ggml-include --gpu-layers --head-size --heads --history --home --identity-file --inject --inject-operator --k --keep --kernel --kernel-budget --known-hosts-file --kv-heads --kv-type --last --layers --least --like --limit --limit-s --llama --llama-bench --llama-bench-model --lora-rank --m --margin --max-kl --measured-tpot-s --measured-ttft-s --memory-efficiency --memory-limit --mmproj --model --n --n-depth --n-gen --n-prompt --new-tokens --old-llama --opencl-platform --output --pairs --parallel --pid --plot --power-w --processes --processor --prompt --python --quant --quantization --random --reason --recorder --repetitions --replicates --repo --results --rounds --rows --runs --scenario --seed --socket --source --state --stretches --subject --sweep --table --target --threads --tile --tiles --top --tops --trace --trace-floor --type --ubatch-size --variant --vector --vectors --wheels --where --workload --wrong -ctk -ctv -d -fa -m -n -o -p -t -ub
 
 complete -c perfsuite -e
@@ -657,6 +657,17 @@ complete -c perfsuite -n '_shtab_perfsuite_using completion' -s h -l help -d 'sh
 complete -c perfsuite -n '_shtab_perfsuite_using completion; and test $_shtab_perfsuite_npos -eq 0' -ka "bash zsh tcsh fish" -d 'the shell'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a devices -d 'List, add, check and set up devices.'
 complete -c perfsuite -n '_shtab_perfsuite_using devices' -s h -l help -d 'show this help message and exit'
+complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a list -d 'List the devices and how each is reached.'
+complete -c perfsuite -n '_shtab_perfsuite_using devices list' -s h -l help -d 'show this help message and exit'
+complete -c perfsuite -n '_shtab_perfsuite_using devices list' -l json -d 'print JSON'
+complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a show -d 'Show a profile, with the file of each value.'
+complete -c perfsuite -n '_shtab_perfsuite_using devices show' -s h -l help -d 'show this help message and exit'
+complete -c perfsuite -n '_shtab_perfsuite_using devices show' -l json -d 'print JSON'
+complete -c perfsuite -n '_shtab_perfsuite_using devices show; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
+complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a remove -d 'Remove a profile of your own.'
+complete -c perfsuite -n '_shtab_perfsuite_using devices remove' -s h -l help -d 'show this help message and exit'
+complete -c perfsuite -n '_shtab_perfsuite_using devices remove' -l json -d 'print JSON'
+complete -c perfsuite -n '_shtab_perfsuite_using devices remove; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
 complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a add -d 'Write a profile of your own, based on another one.'
 complete -c perfsuite -n '_shtab_perfsuite_using devices add' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using devices add' -l like -x -d 'profile to extend (default generic-ssh)'
@@ -669,13 +680,6 @@ complete -c perfsuite -n '_shtab_perfsuite_using devices add' -l user -d 'write 
 complete -c perfsuite -n '_shtab_perfsuite_using devices add' -l folder -xka "(__fish_complete_directories)" -d 'write it into this folder (default ./devices)'
 complete -c perfsuite -n '_shtab_perfsuite_using devices add' -l force -d 'replace a profile of that name'
 complete -c perfsuite -n '_shtab_perfsuite_using devices add' -l json -d 'print JSON'
-complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a doctor -d 'Check what makes measurements on a device noisy or impossible.'
-complete -c perfsuite -n '_shtab_perfsuite_using devices doctor' -s h -l help -d 'show this help message and exit'
-complete -c perfsuite -n '_shtab_perfsuite_using devices doctor' -l json -d 'print JSON'
-complete -c perfsuite -n '_shtab_perfsuite_using devices doctor; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
-complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a list -d 'List the devices and how each is reached.'
-complete -c perfsuite -n '_shtab_perfsuite_using devices list' -s h -l help -d 'show this help message and exit'
-complete -c perfsuite -n '_shtab_perfsuite_using devices list' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a probe -d 'Read a device'"'"'s hardware and write its profile.'
 complete -c perfsuite -n '_shtab_perfsuite_using devices probe' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using devices probe' -l address -x -d 'how to reach the device: local, ssh:[user@]host[:port], user@host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD] (default: the profile'"'"'s)'
@@ -683,10 +687,6 @@ complete -c perfsuite -n '_shtab_perfsuite_using devices probe' -s o -l output -
 complete -c perfsuite -n '_shtab_perfsuite_using devices probe' -l force -d 'replace the file'
 complete -c perfsuite -n '_shtab_perfsuite_using devices probe' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using devices probe; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'name of the device'
-complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a remove -d 'Remove a profile of your own.'
-complete -c perfsuite -n '_shtab_perfsuite_using devices remove' -s h -l help -d 'show this help message and exit'
-complete -c perfsuite -n '_shtab_perfsuite_using devices remove' -l json -d 'print JSON'
-complete -c perfsuite -n '_shtab_perfsuite_using devices remove; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
 complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a setup -d 'Install on a device what measures there.'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l bundle -xka "(__fish_complete_path (commandline -ct))" -d 'send this bundle of '"'"'perfsuite bundle -o'"'"''
@@ -703,10 +703,10 @@ complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l force -d 'ins
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -s q -l quiet -d 'print the answer alone'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
-complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a show -d 'Show a profile, with the file of each value.'
-complete -c perfsuite -n '_shtab_perfsuite_using devices show' -s h -l help -d 'show this help message and exit'
-complete -c perfsuite -n '_shtab_perfsuite_using devices show' -l json -d 'print JSON'
-complete -c perfsuite -n '_shtab_perfsuite_using devices show; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
+complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a doctor -d 'Check what makes measurements on a device noisy or impossible.'
+complete -c perfsuite -n '_shtab_perfsuite_using devices doctor' -s h -l help -d 'show this help message and exit'
+complete -c perfsuite -n '_shtab_perfsuite_using devices doctor' -l json -d 'print JSON'
+complete -c perfsuite -n '_shtab_perfsuite_using devices doctor; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
 complete -c perfsuite -n '_shtab_perfsuite_using devices; and test $_shtab_perfsuite_npos -eq 0' -a unlock -d 'Restore what a killed run had set, once nobody has the device.'
 complete -c perfsuite -n '_shtab_perfsuite_using devices unlock' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using devices unlock' -l force -d 'first end the run that has the device, which may hang'
