@@ -23,7 +23,14 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import DeviceError, HistoryError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import HistoryReader, bare_point, nights_of, open_history, points_of_runs, trends_of
+from perfsuite.report.history import (
+    HistoryReader,
+    bare_point,
+    nights_of,
+    open_history,
+    points_of_runs,
+    trends_of,
+)
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import (

@@ -20,13 +20,22 @@ Reads a recording with router choices. With operators in it as well, it shows ho
 reuse distance.
 """
 
-_EXAMPLES = {"perfsuite experts recording --cache=8 --plot=hits.png": "hits of a cache of 8 experts a layer"}
+_EXAMPLES = {
+    "perfsuite experts recording --cache=8 --plot=hits.png": "hits of a cache of 8 experts a layer",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(
-        commands, "experts", about=_ABOUT, examples=_EXAMPLES, see=("docs/experts.md", "perfsuite trace")
+        commands,
+        "experts",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=(
+            "docs/experts.md",
+            "perfsuite trace",
+        ),
     )
     parser.add_argument("recording", type=Path, metavar="RUN", help="folder of 'perfsuite trace', or its file")
     parser.add_argument("--cache", type=int, metavar="N", help="show the hits of a cache of N experts a layer")

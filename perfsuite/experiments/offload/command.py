@@ -159,12 +159,20 @@ Also shows how llama.cpp splits its graph, and which operators the device refuse
 backend.
 """
 
-_EXAMPLES = {"perfsuite offload --gpu-layers=0,8,16,24,all --rounds=5 --plot=offload.png": "a curve"}
+_EXAMPLES = {
+    "perfsuite offload --gpu-layers=0,8,16,24,all --rounds=5 --plot=offload.png": "a curve",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(commands, "offload", about=_ABOUT, examples=_EXAMPLES, see=("docs/kernels.md",))
+    parser = add_command(
+        commands,
+        "offload",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=("docs/kernels.md",),
+    )
     subject = add_subject(parser, "device", "model", f"scenario={_DEFAULT_SCENARIO}", "threads")
     subject.add_argument(
         "--backend", choices=("opencl",), default="opencl", help="backend of llama.cpp (default opencl)"

@@ -96,12 +96,20 @@ Shows a table, the Pareto frontier with its knee, and the Harmonic Quantization 
 computes the accuracies beforehand. A file takes about a minute; let nothing else run.
 """
 
-_EXAMPLES = {"perfsuite study plan.toml --output=study.json --plot=study.png": "measure and draw"}
+_EXAMPLES = {
+    "perfsuite study plan.toml --output=study.json --plot=study.png": "measure and draw",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(commands, "study", about=_ABOUT, examples=_EXAMPLES, see=("docs/study.md",))
+    parser = add_command(
+        commands,
+        "study",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=("docs/study.md",),
+    )
     parser.add_argument("plan", type=Path, metavar="PLAN", help="TOML file, as docs/study.md describes")
     parser.add_argument("--dry-run", action="store_true", help="check the plan and list what it measures")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="latencies of an earlier --output")
