@@ -70,8 +70,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
     ),
     "--mmproj": _row(
-        "projector of a vision model, which encodes a random image before each prompt",
-        metavar="PATH|NAME",
+        "projector of a vision model, which encodes a random image before each prompt", metavar="PATH|NAME"
     ),
     "--prompts": _row("prompts that each process runs in turn, as 'perfsuite prompts' writes them", metavar="FILE"),
     "--threads": _row("threads (default: physical cores)", type=int, metavar="N"),
@@ -89,8 +88,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--perf-fidelity": _row("also check the suite's timings against independent ones", **_SWITCH),
     "--perf-overhead": _row("also measure what the recorders cost", **_SWITCH),
     "--perf-trace": _row(
-        "also trace a run: balance of threads, growth of attention, linearity of products, reuse of experts",
-        **_SWITCH,
+        "also trace a run: balance of threads, growth of attention, linearity of products, reuse of experts", **_SWITCH
     ),
     "--perf-counts": _row(
         "also count work, exactly: instructions, bytes and allocations, of this checkout or release of llama.cpp "
@@ -101,8 +99,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--perf-counts-old": _row("compare the counts with those of this one, not with the baseline", metavar="LLAMA"),
     "--perf-experiment": _row(
-        "experiments of other packages (entry points perfsuite.experiments), by commas",
-        metavar="NAME,..",
+        "experiments of other packages (entry points perfsuite.experiments), by commas", metavar="NAME,.."
     ),
     "--perf-shapes": _row(
         f"also hunt for shapes at which an operation is wrong or slow: {', '.join(SHAPE_OPERATIONS)}, all",
@@ -130,8 +127,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="ADDRESS",
     ),
     "--perf-plan": _row(
-        "write the run into this folder of 'perfsuite bundle --plan', measure nothing",
-        metavar="FOLDER",
+        "write the run into this folder of 'perfsuite bundle --plan', measure nothing", metavar="FOLDER"
     ),
     "--perf-plan-pairs": _row(
         f"pairs of a planned run (default {DEFAULT_PLANNED_PAIRS})",
@@ -156,13 +152,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--farm-break": _row("first break the lock of a dead run on this place", metavar="PLACE"),
     "--farm-avoid": _row("places to take only if there is no other", metavar="PLACE,..."),
     "--perf-wait-quiet": _row(
-        "wait so long for a busy machine, then start again, such as 5m (default: do not wait)",
-        metavar="TIME",
+        "wait so long for a busy machine, then start again, such as 5m (default: do not wait)", metavar="TIME"
     ),
     "--perf-replicates": _row("fresh processes for each case (default 10)", type=int, default=10, metavar="N"),
     "--perf-margin": _row(
-        "change that passes, such as 0.05,phase=0.02 (default: see perf_margin)",
-        metavar="RATIO|KIND=RATIO,..",
+        "change that passes, such as 0.05,phase=0.02 (default: see perf_margin)", metavar="RATIO|KIND=RATIO,.."
     ),
     "--perf-resolution": _row(
         "against stored times a case passes only if a slowdown of this ratio would be found "

@@ -22,10 +22,7 @@ def add_parser(commands: Commands) -> None:
             "perfsuite architectures": "name, architecture, parameters, layers",
             "perfsuite architectures --tiny": "the smallest ones, such as tiny-gemma3",
         },
-        see=(
-            "perfsuite synthesize",
-            "docs/forecasting.md",
-        ),
+        see=("perfsuite synthesize", "docs/forecasting.md"),
     )
     parser.add_argument(
         "--tiny", action="store_true", help="list the smallest model of each architecture that llama.cpp knows"

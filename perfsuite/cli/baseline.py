@@ -43,10 +43,7 @@ def add_parser(commands: Commands) -> None:
             1: "'diff' found a case that is slower by more than the margin",
             10: "'diff' had nothing to compare with",
         },
-        see=(
-            "docs/how-it-works.md",
-            "docs/comparing.md",
-        ),
+        see=("docs/how-it-works.md", "docs/comparing.md"),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_run_actions(actions)
@@ -71,9 +68,7 @@ def _add_run_actions(actions: Commands) -> None:
         actions,
         "diff",
         summary="compare a run with the baselines",
-        examples={
-            "perfsuite baseline diff perf-run --json": "as JSON",
-        },
+        examples={"perfsuite baseline diff perf-run --json": "as JSON"},
         exits={1: "a case is slower by more than the margin", 10: "nothing could be compared"},
     )
     diff.add_argument(
@@ -100,26 +95,20 @@ def _add_store_actions(actions: Commands) -> None:
         actions,
         "show",
         summary="list sessions and cases with their spreads",
-        examples={
-            "perfsuite baseline show host kernels --where=n_cores=2": "of one fingerprint",
-        },
+        examples={"perfsuite baseline show host kernels --where=n_cores=2": "of one fingerprint"},
     )
     anchor = add_command(
         actions,
         "anchor",
         summary="measure slow creep from the present reference on",
-        examples={
-            "perfsuite baseline anchor host kernels --reason 'a new driver'": "after a new driver",
-        },
+        examples={"perfsuite baseline anchor host kernels --reason 'a new driver'": "after a new driver"},
     )
     anchor.add_argument("--reason", required=True, metavar="TEXT", help="why creep is measured from here")
     prune = add_command(
         actions,
         "prune",
         summary="keep the newest sessions only",
-        examples={
-            "perfsuite baseline prune host kernels --keep=5": "five of each case",
-        },
+        examples={"perfsuite baseline prune host kernels --keep=5": "five of each case"},
     )
     prune.add_argument("--keep", type=int, required=True, metavar="N", help="sessions to keep of each case")
     for action in (actions.choices["show"], anchor, prune):

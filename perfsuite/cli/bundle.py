@@ -39,11 +39,7 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="the folder of -o, and the cache",
-        see=(
-            "docs/how-to/set-up-a-board.md",
-            "docs/how-to/measure-on-a-farm.md",
-            "perfsuite ingest",
-        ),
+        see=("docs/how-to/set-up-a-board.md", "docs/how-to/measure-on-a-farm.md", "perfsuite ingest"),
     )
     add_bundle_options(parser)
     parser.add_argument("--target", metavar="TARGET", help="such as aarch64-linux-gnu (default: this machine)")

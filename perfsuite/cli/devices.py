@@ -1,4 +1,4 @@
-"""``perfsuite devices``: each action is a module ``perfsuite.cli.devices_<name>``."""
+"""``perfsuite devices``, whose actions are in the modules ``perfsuite.cli.devices_<name>``."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def chosen_profile(arguments: argparse.Namespace) -> Profile:
     return find_profile(arguments.device, asked="")
 
 
-#: In the order in which ``perfsuite devices --help`` lists them; without one, ``list`` is run.
-ACTIONS = ("add", "doctor", "list", "probe", "remove", "setup", "show", "unlock")
+#: In the order in which ``perfsuite devices --help`` lists their actions; without one, ``list`` is run.
+_MODULES = ("profiles", "add", "probe", "setup", "doctor", "unlock")
 
 _ABOUT = """
 A device is a profile, a small TOML file. The first of a name is used: from ./devices, then your own folder, then those
@@ -50,6 +50,6 @@ def add_parser(commands: Commands) -> None:
         exits={1: "'doctor' found something that makes measuring impossible"},
     )
     actions = parser.add_subparsers(metavar="ACTION", dest="devices_action")
-    for name in ACTIONS:
+    for name in _MODULES:
         import_module(f"perfsuite.cli.devices_{name}").add_parser(actions)
     parser.set_defaults(run=actions.choices["list"].get_default("run"), json=False)

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Commands) -> None:
     """Add the action."""
-    parser = add_command(
-        commands,
-        "unlock",
-        summary="restore what a killed run had set, once nobody has the device",
-    )
+    parser = add_command(commands, "unlock", summary="restore what a killed run had set, once nobody has the device")
     add_device_argument(parser)
     parser.add_argument("--force", action="store_true", help="first end the run that has the device, which may hang")
     add_json(parser)

@@ -36,10 +36,7 @@ def add_parser(commands: Commands) -> None:
             "perfsuite engines export 3f2a engine.tgz": "one file for a colleague or a CI cache",
         },
         writes="the store in the cache, and the file of 'export'",
-        see=(
-            "docs/comparing.md",
-            "perfsuite baseline",
-        ),
+        see=("docs/comparing.md", "perfsuite baseline"),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_actions(actions)
@@ -49,47 +46,24 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_actions(actions: Commands) -> None:
-    add_command(
-        actions,
-        "list",
-        summary="list the kept builds",
-        examples={
-            "perfsuite engines list --json": "as JSON",
-        },
-    )
-    one = add_command(
-        actions,
-        "show",
-        summary="list the files of one build",
-    )
+    add_command(actions, "list", summary="list the kept builds", examples={"perfsuite engines list --json": "as JSON"})
+    one = add_command(actions, "show", summary="list the files of one build")
     keep = add_command(
         actions,
         "keep",
         summary="keep a build of llama.cpp",
-        examples={
-            "perfsuite engines keep ~/llama.cpp/build": "your own build",
-        },
+        examples={"perfsuite engines keep ~/llama.cpp/build": "your own build"},
     )
     text = "folder of the build (default: the one that a run would measure)"
     keep.add_argument("build", nargs="?", type=Path, metavar="BUILD", help=text)
-    export = add_command(
-        actions,
-        "export",
-        summary="write a build as one file",
-    )
-    take = add_command(
-        actions,
-        "import",
-        summary="add a build from a file, checked by its hashes",
-    )
+    export = add_command(actions, "export", summary="write a build as one file")
+    take = add_command(actions, "import", summary="add a build from a file, checked by its hashes")
     prune = add_command(
         actions,
         "prune",
         summary="remove builds that no baseline names",
         about="A build that a run is using stays.",
-        examples={
-            "perfsuite engines prune --keep=2": "keep two more",
-        },
+        examples={"perfsuite engines prune --keep=2": "keep two more"},
     )
     prune.add_argument("--keep", type=int, default=0, metavar="N", help="also keep the N newest (default 0)")
     text = "folder of the baselines (default baselines)"

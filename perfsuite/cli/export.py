@@ -43,14 +43,7 @@ class _Format:
 def add_parser(commands: Commands) -> None:
     """Add the subcommand and its formats."""
     parser = add_command(
-        commands,
-        "export",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        see=(
-            "docs/exports.md",
-            "perfsuite llama-bench",
-        ),
+        commands, "export", about=_ABOUT, examples=_EXAMPLES, see=("docs/exports.md", "perfsuite llama-bench")
     )
     formats = parser.add_subparsers(required=True, metavar="FORMAT", title="formats")
     for each in _formats():

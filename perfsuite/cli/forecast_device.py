@@ -89,11 +89,7 @@ def asked_device(options: argparse.Namespace) -> MeasuredDevice | None:
     profile = find_profile(options.device)
     if profile.reach.way == "local":
         return MeasuredDevice(
-            name=profile.name,
-            fingerprint=host_fingerprint(),
-            n_threads=default_threads(),
-            build_id=None,
-            board=None,
+            name=profile.name, fingerprint=host_fingerprint(), n_threads=default_threads(), build_id=None, board=None
         )
     return _board(profile, options)
 

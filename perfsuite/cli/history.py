@@ -58,11 +58,7 @@ def _add_listings(actions: Commands) -> None:
     cases = add_command(actions, "cases", summary="list the cases with their newest times")
     cases.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a case id, or all of it with * and ?")
     cases.set_defaults(run=partial(_run, "history_listings", "list_cases"))
-    trend = add_command(
-        actions,
-        "trend",
-        summary="show one case over all runs",
-    )
+    trend = add_command(actions, "trend", summary="show one case over all runs")
     trend.add_argument("case_id", metavar="CASE", help="case id")
     trend.add_argument("--last", type=int, metavar="N", help="only the newest N runs of each device and board")
     trend.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
@@ -101,11 +97,7 @@ def _add_sources(action: argparse.ArgumentParser) -> None:
 
 
 def _add_page(actions: Commands) -> None:
-    page = add_command(
-        actions,
-        "page",
-        summary="write one HTML page of all cases over their runs",
-    )
+    page = add_command(actions, "page", summary="write one HTML page of all cases over their runs")
     text = "part of a case id, or a pattern with * and ? (default: all)"
     page.add_argument("pattern", nargs="?", metavar="PATTERN", help=text)
     page.add_argument("-o", "--output", type=Path, default=Path("history.html"), metavar="FILE", help=_OUTPUT)
@@ -116,19 +108,10 @@ def _add_page(actions: Commands) -> None:
 
 
 def _add_upkeep(actions: Commands) -> None:
-    add = add_command(
-        actions,
-        "add",
-        summary="add older runs",
-        about="Runs that are there already are skipped.",
-    )
+    add = add_command(actions, "add", summary="add older runs", about="Runs that are there already are skipped.")
     add.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run.json, its folder, or a folder of these")
     add.set_defaults(run=partial(_run, "history_upkeep", "add_runs"))
-    compact = add_command(
-        actions,
-        "compact",
-        summary="merge all files into one that is sorted by case",
-    )
+    compact = add_command(actions, "compact", summary="merge all files into one that is sorted by case")
     for action in (add, compact):
         add_json(action)
     compact.set_defaults(run=partial(_run, "history_upkeep", "merge_files"))

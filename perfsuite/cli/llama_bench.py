@@ -28,11 +28,7 @@ def add_parser(commands: Commands) -> None:
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_export(actions)
-    shown = add_command(
-        actions,
-        "show",
-        summary="list the tests in a file of llama-bench",
-    )
+    shown = add_command(actions, "show", summary="list the tests in a file of llama-bench")
     shown.add_argument("bench_path", type=Path, metavar="FILE", help="file of llama-bench -o json, jsonl, csv or sql")
     add_json(shown)
     shown.set_defaults(run=_show)
@@ -43,9 +39,7 @@ def _add_export(actions: Commands) -> None:
         actions,
         "export",
         summary="write prefill and decode of a run as tests of llama-bench",
-        examples={
-            "perfsuite llama-bench export perf-run/run.json -o sql --output=bench.sql": "for a database",
-        },
+        examples={"perfsuite llama-bench export perf-run/run.json -o sql --output=bench.sql": "for a database"},
     )
     export.add_argument("run_path", type=Path, metavar="RUN.json", help="run.json of a run")
     export.add_argument("-o", dest="form", choices=BENCH_FORMS, default="json", help="format (default json)")

@@ -49,10 +49,7 @@ def add_parser(commands: Commands) -> None:
         commands,
         "plot",
         about="Commands that measure draw their own results with --plot.",
-        examples={
-            "perfsuite plot --list": "the pictures",
-            "perfsuite plot life-fig3 -o figure.svg": "one of them",
-        },
+        examples={"perfsuite plot --list": "the pictures", "perfsuite plot life-fig3 -o figure.svg": "one of them"},
         see=("docs/forecasting.md", "docs/roofline.md"),
     )
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="names of pictures; see --list")

@@ -25,9 +25,7 @@ The Kullback-Leibler divergence of the two length histograms, four bins an octav
 --device=host --prompts FILE' runs the subset.
 """
 
-_EXAMPLES = {
-    "perfsuite prompts questions.jsonl --keep=10% --output=few.jsonl": "a tenth of them",
-}
+_EXAMPLES = {"perfsuite prompts questions.jsonl --keep=10% --output=few.jsonl": "a tenth of them"}
 
 #: Raised whenever a field of the JSON changes its meaning.
 _SCHEMA = 1
@@ -37,13 +35,7 @@ _MOST_DRAWS = 100_000
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(
-        commands,
-        "prompts",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        see=("docs/study.md",),
-    )
+    parser = add_command(commands, "prompts", about=_ABOUT, examples=_EXAMPLES, see=("docs/study.md",))
     parser.add_argument(
         "files",
         nargs="+",

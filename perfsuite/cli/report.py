@@ -21,9 +21,7 @@ def add_parser(commands: Commands) -> None:
         Every run writes its own report.html. This command writes it again, or shows other runs beside the first. The
         verdict is that of the first.
         """,
-        examples={
-            "perfsuite report tonight last-night -o both.html": "tonight beside last night",
-        },
+        examples={"perfsuite report tonight last-night -o both.html": "tonight beside last night"},
         see=("docs/run-format.md", "perfsuite export"),
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder or run.json of a run")

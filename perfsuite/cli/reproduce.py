@@ -21,9 +21,7 @@ def add_parser(commands: Commands) -> None:
         commands,
         "reproduce",
         about="Cells that cannot be reproduced, such as misprints, are marked.",
-        examples={
-            "perfsuite reproduce life --table=4": "one table",
-        },
+        examples={"perfsuite reproduce life --table=4": "one table"},
         exits={1: "a cell differs by more than its rounding"},
         see=("docs/forecasting.md",),
     )

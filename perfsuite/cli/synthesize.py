@@ -33,10 +33,7 @@ def add_parser(commands: Commands) -> None:
         },
         see=("perfsuite architectures",),
     )
-    parser.add_argument(
-        "architecture",
-        help="model of the catalogue, tiny-ARCHITECTURE, config.json or TOML file",
-    )
+    parser.add_argument("architecture", help="model of the catalogue, tiny-ARCHITECTURE, config.json or TOML file")
     parser.add_argument("--quant", default="q8_0", help="type of weights (default q8_0)")
     parser.add_argument("--layers", type=int, metavar="N", help="number of layers (default: the architecture's)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")

@@ -91,17 +91,8 @@ _LISTED_BY_BOARD = ("--perf-sweep", "--perf-overhead", "--perf-trace")
 
 #: Options with which pytest shows something and runs no test.
 _MERELY_SHOWING = (
-    *(
-        "cacheshow",
-        "collectonly",
-        "help",
-        "markers",
-        "setuponly",
-        "setupplan",
-        "show_fixtures_per_test",
-        "showfixtures",
-    ),
-    "version",
+    *("cacheshow", "collectonly", "help", "markers", "setuponly", "setupplan"),
+    *("show_fixtures_per_test", "showfixtures", "version"),
 )
 
 

@@ -113,21 +113,17 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each case function the cases of its kind."""
     session = metafunc.config.stash.get(SESSION_KEY, None)
-    for argument, kind in CASE_KINDS.items():
-        if argument in metafunc.fixturenames:
-            ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
-            _parametrize(metafunc, argument, ids)
-    if BROUGHT in metafunc.fixturenames:
-        own = CASE_KINDS.values()
-        ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind not in own]
-        _parametrize(metafunc, BROUGHT, ids)
-    if STATEMENT in metafunc.fixturenames:
-        names = [] if session is None else list(session.enumerated.sweeps.statements())
-        _parametrize(metafunc, STATEMENT, names)
+    for argument in set(PARAMETERS) & set(metafunc.fixturenames):
+        names = [] if session is None else _names(session, argument)
+        metafunc.parametrize(argument, [pytest.param(name, id=name) for name in names] or NO_CASE)
 
 
-def _parametrize(metafunc: pytest.Metafunc, argument: str, names: Sequence[str]) -> None:
-    metafunc.parametrize(argument, [pytest.param(name, id=name) for name in names] or NO_CASE)
+def _names(session: PerfSession, argument: str) -> Sequence[str]:
+    """Return the cases or statements that an argument of a function stands for."""
+    if argument == STATEMENT:
+        return list(session.enumerated.sweeps.statements())
+    arguments = {kind: name for name, kind in CASE_KINDS.items()}
+    return [each.case_id for each in session.cases.values() if arguments.get(each.kind, BROUGHT) == argument]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -182,10 +178,7 @@ def _refuse_unwritable_folders(run: RunConfig) -> None:
 
     Raises pytest.UsageError: it names the option, the folder and why.
     """
-    folders = {
-        "--perf-dir": run.run_dir,
-        "--baseline-dir": run.baseline_dir if run.baseline_mode == "record" else None,
-    }
+    folders = {"--perf-dir": run.run_dir, "--baseline-dir": run.baseline_dir if run.baseline_mode == "record" else None}
     for option, folder in folders.items():
         if folder is not None:
             try:

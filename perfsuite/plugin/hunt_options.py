@@ -39,7 +39,6 @@ def asked_hunts(config: pytest.Config) -> HuntRequest | None:
             raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
         return None
     _refuse(lack_of("hypothesis"), option.perf_shapes)
-    _refuse_company(option)
     subjects = _chosen("--perf-shape-subjects", option.perf_shape_subjects or Subject.TILED.value, Subject)
     operations = _chosen(_NAME, option.perf_shapes, Operation)
     request = HuntRequest(
@@ -68,17 +67,6 @@ def refuse_without_opencl(request: HuntRequest | None) -> None:
 def _refuse(lack: str | None, asked: str) -> None:
     if lack:
         raise pytest.UsageError(f"{_NAME}={asked}: {lack}")
-
-
-def _refuse_company(option: argparse.Namespace) -> None:
-    others = {
-        "--against": option.perf_against or option.perf_against_model or option.perf_against_args,
-        "--prompts": option.perf_prompts,
-    }
-    if taken := [name for name, value in others.items() if value]:
-        raise pytest.UsageError(
-            f"{_NAME}={option.perf_shapes}: shapes have no old side and no prompts; leave out {', '.join(taken)}"
-        )
 
 
 def _chosen(name: str, text: str, kind: type[_Choice]) -> tuple[_Choice, ...]:

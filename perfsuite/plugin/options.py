@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +19,12 @@ from perfsuite.measure.kernel_runtime import lack_of_driver
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
+from perfsuite.plugin.conflicts import is_paired, refuse_conflicts
 from perfsuite.plugin.durations import asked_names, asked_seconds
 from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.registration import value_of
-from perfsuite.plugin.variant_options import check_variant
 from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
@@ -65,46 +65,8 @@ _INJECTABLE_PHASES = tuple(phase.value for phase in GRAPH_PHASES)
 _SUSPECT_EXITS = {"pass": 0, "fail": 1}
 
 
-def _is_paired(option: argparse.Namespace) -> bool:
-    return any((option.perf_against, option.perf_against_model, option.perf_against_args))
-
-
 def _is_opencl(option: argparse.Namespace) -> bool:
     return bool(option.perf_backend == "opencl")
-
-
-#: What does not go together: an option, when it cannot be given, and why.
-_CONFLICTS: tuple[tuple[str, Callable[[argparse.Namespace], bool], str], ...] = (
-    ("--perf-fidelity", _is_paired, "a pair has no ground truth; leave out one or the other"),
-    ("--perf-overhead", _is_paired, "makes pairs of its own; leave out --against"),
-    ("--perf-trace", _is_paired, "a trace is judged by expectations, not in pairs; leave out --against"),
-    ("--perf-trace", _is_opencl, "follows the processor's operators; leave out --backend=opencl"),
-    ("--perf-sweep", _is_paired, "sweeps have no old side; leave out one or the other"),
-    ("--perf-sweep", _is_opencl, "sweeps stand under the processor's ceilings; leave out --backend"),
-    (
-        "--baseline",
-        lambda option: option.perf_baseline == "record" and option.perf_inject is not None,
-        "a run with --perf-inject is slowed down on purpose, and no reference",
-    ),
-    ("--perf-address", lambda option: option.perf_farm is not None, "a farm says where its board is; leave it out"),
-    (
-        "--perf-plan",
-        lambda option: bool(option.perf_ingest),
-        "a run is planned, or ingested; leave out one or the other",
-    ),
-    ("--perf-counts", lambda option: bool(option.perf_plan or option.perf_ingest), "counts here; leave out the folder"),
-    (
-        "--perf-counts",
-        lambda option: _is_paired(option) and option.perf_counts_old is None,
-        "both sides of a pair are counted; name the other one by --perf-counts-old",
-    ),
-    (
-        "--perf-counts-old",
-        lambda option: option.perf_baseline == "record",
-        "is no baseline; leave out one or the other",
-    ),
-    ("--farm", lambda option: bool(option.perf_plan or option.perf_ingest), "nothing is borrowed for a folder"),
-)
 
 
 def resolve_config(config: pytest.Config) -> RunConfig:
@@ -112,12 +74,7 @@ def resolve_config(config: pytest.Config) -> RunConfig:
 
     Raises pytest.UsageError: an option's value is not accepted, or what it names is missing or broken.
     """
-    option = config.option
-    for name, is_out_of_place, why in _CONFLICTS:
-        given = value_of(option, name)
-        if given not in (None, False) and is_out_of_place(option):
-            raise pytest.UsageError(f"{name if given in (True, '') else f'{name}={given}'}: {why}")
-    check_variant(option)
+    refuse_conflicts(config.option)
     try:
         return _on_farm(config, _resolve(config))
     except PerfsuiteError as error:
@@ -172,10 +129,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         profile=profile,
         board=board,
         workload=WorkloadRequest.of(option, prefix="perf_").workload(
-            weights,
-            scenario,
-            flash_attn=_flash_attn(option.perf_flash_attn, None),
-            models_dir=cache_dir / "models",
+            weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, None), models_dir=cache_dir / "models"
         ),
         asked_threads=None if option.perf_threads is None else _positive(option, "--threads"),
         backend=option.perf_backend,
@@ -221,7 +175,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
 
 def _left_out(option: argparse.Namespace, *, is_local: bool) -> Iterator[tuple[str, str]]:
     """Yield what nobody asked for by name and this machine has not what it needs for, with what brings that."""
-    if is_local and not _is_paired(option) and (lack := lack_of_driver(environment_opencl_vendors())):
+    if is_local and not is_paired(option) and (lack := lack_of_driver(environment_opencl_vendors())):
         yield KERNELS, lack
     if not option.perf_history and (lack := lack_of("duckdb")):
         yield "history", lack
@@ -261,14 +215,6 @@ def _prompts(option: argparse.Namespace, profile: Profile) -> tuple[tuple[int, .
     scenario = _scenario(option, profile)
     if not option.perf_prompts:
         return (), scenario
-    others = {
-        **{name: value_of(option, name) for name in ("--perf-sweep", "--perf-fidelity", "--perf-overhead")},
-        "--perf-trace": option.perf_trace,
-        "--against": _is_paired(option),
-        "--backend=opencl": _is_opencl(option),
-    }
-    if taken := [name for name, value in others.items() if value]:
-        raise pytest.UsageError(f"--prompts={option.perf_prompts}: runs on its own; leave out {', '.join(taken)}")
     lengths = prompt_lengths(Path(option.perf_prompts))
     return lengths, prompts_scenario(lengths, scenario.n_gen, n_depth=scenario.n_depth)
 

@@ -1,4 +1,4 @@
-"""What pytest calls when the tests have run: the run's files, its exit code, and the last screen."""
+"""What pytest calls when tests have run: how each case shows, the run's files, its exit code, and the last screen."""
 
 from __future__ import annotations
 
@@ -21,9 +21,38 @@ if TYPE_CHECKING:
 
 _MARGIN_KINDS = f"there are {', '.join(CASE_KINDS.values())}, and the first parts of own ids"
 
+#: How an outcome shows: category in the summary, letter, word.
+_STATUS = {
+    Outcome.IMPROVED: ("passed", "I", "IMPROVED"),
+    Outcome.NEW: ("new", "N", "NEW"),
+    Outcome.INVALID: ("invalid", "V", "INVALID"),
+    Outcome.INCOMPARABLE: ("incomparable", "C", "INCOMPARABLE"),
+    Outcome.SUSPECT: ("suspect", "S", "SUSPECT"),
+    Outcome.INCONCLUSIVE: ("inconclusive", "U", "INCONCLUSIVE"),
+}
+
 #: Where nothing else is wrong with the run than that it leaves something open: the line that says so.
 _OPEN_KEY = pytest.StashKey[str]()
 _WRITTEN_KEY = pytest.StashKey["WrittenRun"]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Mark each report with the outcome of its case, so that it shows as such."""
+    report = yield
+    judgement = item.stash.get(JUDGEMENT_KEY, None)
+    if judgement is not None and report.when == "call":
+        report.perf_outcome = judgement.outcome  # type: ignore[attr-defined]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Show what is new, invalid, incomparable, suspect or undecided under a category and a letter of its own."""
+    outcome = getattr(report, "perf_outcome", None)
+    if outcome is None or report.failed:
+        return None
+    return _STATUS.get(outcome)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -116,33 +145,3 @@ def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, 
     )
     complaints = () if written is None else written.complaints
     return (*lines, *(f"  {terminal_text(complaint)}" for complaint in complaints))
-
-
-#: How an outcome shows: category in the summary, letter, word.
-_STATUS = {
-    Outcome.IMPROVED: ("passed", "I", "IMPROVED"),
-    Outcome.NEW: ("new", "N", "NEW"),
-    Outcome.INVALID: ("invalid", "V", "INVALID"),
-    Outcome.INCOMPARABLE: ("incomparable", "C", "INCOMPARABLE"),
-    Outcome.SUSPECT: ("suspect", "S", "SUSPECT"),
-    Outcome.INCONCLUSIVE: ("inconclusive", "U", "INCONCLUSIVE"),
-}
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Mark each report with the outcome of its case, so that it shows as such."""
-    report = yield
-    judgement = item.stash.get(JUDGEMENT_KEY, None)
-    if judgement is not None and report.when == "call":
-        report.perf_outcome = judgement.outcome  # type: ignore[attr-defined]
-    return report
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Show what is new, invalid, incomparable, suspect or undecided under a category and a letter of its own."""
-    outcome = getattr(report, "perf_outcome", None)
-    if outcome is None or report.failed:
-        return None
-    return _STATUS.get(outcome)

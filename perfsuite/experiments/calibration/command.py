@@ -51,10 +51,7 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="the calibration, into the cache",
-        see=(
-            "docs/forecasting.md",
-            "perfsuite held-out",
-        ),
+        see=("docs/forecasting.md", "perfsuite held-out"),
     )
     subject = add_subject(parser, "device")
     text = f"how to reach the device: {ACCEPTED.removeprefix('accepted are ')} (default: the profile's)"

@@ -123,9 +123,7 @@ Phases against another tracer, sums of operators against phases, OpenCL kernels 
 minutes; let nothing else run.
 """
 
-_EXAMPLES = {
-    "perfsuite fidelity --phases-only --processes=10": "one part, with more processes",
-}
+_EXAMPLES = {"perfsuite fidelity --phases-only --processes=10": "one part, with more processes"}
 
 
 def add_parser(commands: Commands) -> None:

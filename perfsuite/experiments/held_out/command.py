@@ -27,22 +27,13 @@ A reference model runs between any two workloads. The last column corrects the e
 let nothing else run.
 """
 
-_EXAMPLES = {
-    "perfsuite held-out --workload=llama-3.2-1b-q4_0:128": "one workload",
-}
+_EXAMPLES = {"perfsuite held-out --workload=llama-3.2-1b-q4_0:128": "one workload"}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(
-        commands,
-        "held-out",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        see=(
-            "docs/forecasting.md",
-            "perfsuite calibrate",
-        ),
+        commands, "held-out", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md", "perfsuite calibrate")
     )
     subject = add_subject(parser, "device", "threads")
     text = "model and prompt length, such as llama-3.2-1b-q4_0:128; repeatable (default: a list)"

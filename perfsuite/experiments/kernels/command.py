@@ -180,9 +180,7 @@ By phase: time and operators of each kernel, idle time, and kernels that grow wi
 the backend. 'perfsuite trace --opencl' follows other programs.
 """
 
-_EXAMPLES = {
-    "perfsuite kernels --scenario=p64-g32 --top=20": "a longer generation, more kernels",
-}
+_EXAMPLES = {"perfsuite kernels --scenario=p64-g32 --top=20": "a longer generation, more kernels"}
 
 
 def add_parser(commands: Commands) -> None:

@@ -78,9 +78,7 @@ def add_check(actions: Commands) -> argparse.ArgumentParser:
         "check",
         summary="measure each row of a policy again",
         about="Sizes are drawn from the row's range. Another device than the policy's is refused.",
-        examples={
-            "perfsuite policy check policy.json --rounds=8": "twice the usual rounds",
-        },
+        examples={"perfsuite policy check policy.json --rounds=8": "twice the usual rounds"},
         exits={1: "a promise fails"},
     )
     parser.add_argument("path", type=Path, metavar="POLICY.json", help="policy of 'perfsuite policy -o'")
@@ -120,10 +118,7 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         exits={1: "'check' found a promise that fails"},
-        see=(
-            "docs/policy.md",
-            "perfsuite sweep",
-        ),
+        see=("docs/policy.md", "perfsuite sweep"),
     )
     actions = parser.add_subparsers(required=True, metavar="gemm|bmm|gemv|attention|check")
     for operation in Operation:

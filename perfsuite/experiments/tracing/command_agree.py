@@ -87,9 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "perfsuite trace agree",
         summary="compare the eBPF recorder with the callback recorder",
         about="Runs a model under each, and compares operators, order and times.",
-        examples={
-            "perfsuite trace agree --scenario=lilo": "a long prompt and output",
-        },
+        examples={"perfsuite trace agree --scenario=lilo": "a long prompt and output"},
         exits={1: "the recorders saw different operators"},
         see=("docs/tracing.md",),
     )

@@ -41,9 +41,7 @@ Each variant takes turns with a plain run of the same model; forecast and measur
 TPOT is the round's time over the tokens that it yields.
 """
 
-_EXAMPLES = {
-    "perfsuite variants --axis=lora --axis=kv --markdown": "two axes, as a table for a document",
-}
+_EXAMPLES = {"perfsuite variants --axis=lora --axis=kv --markdown": "two axes, as a table for a document"}
 
 _MODEL, _DRAFT = "smollm2-360m-q8_0", "smollm2-135m-q8_0"
 
@@ -51,14 +49,7 @@ _MODEL, _DRAFT = "smollm2-360m-q8_0", "smollm2-135m-q8_0"
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(
-        commands,
-        "variants",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        see=(
-            "docs/forecasting.md",
-            "perfsuite held-out",
-        ),
+        commands, "variants", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md", "perfsuite held-out")
     )
     subject = add_subject(parser, "device", f"model={_MODEL}", "threads")
     subject.add_argument("--draft", default=_DRAFT, metavar="MODEL", help=f"draft model (default {_DRAFT})")

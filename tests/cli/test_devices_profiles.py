@@ -1,4 +1,4 @@
-"""``perfsuite devices show``."""
+"""``perfsuite devices list`` and ``show``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     text = "extends = 'rubikpi'\n[reach]\nport = 2222\n[conditions]\nstart_below_celsius = 50\n"
     (tmp_path / "devices" / "desk-pi.toml").write_text(text)
     return tmp_path / "devices"
+
+
+def test_ones_own_is_told_with_its_file(folder: Path, capsys: Streams) -> None:
+    """Also where it hides one that ships; a broken one hides no other, and steers no terminal."""
+    (folder / "rubikpi.toml").write_text("extends = 'rubikpi'\n[reach]\naddress = 'me@desk'\n")
+    assert main(["devices", "list"]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("rubikpi ")]
+    assert "ssh me@desk" in row
+    assert "devices/rubikpi.toml" in row
+    (folder / "board.toml").write_text('[reach]\nport = "\\u001b[31m"\n')
+    assert main(["devices", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "broken: devices/board.toml: reach.port is '\\x1b[31m', expected a whole number from 1 to 65535" in out
+    assert "rubikpi" in out
+    assert main(["devices", "list", "--json"]) == 0
+    devices = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert (devices["rubikpi"]["kind"], devices["rubikpi"]["complaint"]) == ("rubikpi", None)
+    assert devices["board"]["complaint"].startswith("devices/board.toml: reach.port is ")
+    assert devices["board"]["reach"] is None
 
 
 def test_every_value_has_its_file(capsys: Streams) -> None:
