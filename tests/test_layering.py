@@ -20,7 +20,6 @@ FLOORS = (
     {"workload", "device"},
     {"records"},
     {"errors", "units"},
-    {"masking"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 

@@ -27,8 +27,7 @@ from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.measure.counted_call import CountedCall
 from perfsuite.records.attribution import Attribution
-from perfsuite.records.case import Case, Expectation
-from perfsuite.records.case_groups import OWN_GROUP, group_of_kind, has_no_answer
+from perfsuite.records.case import OWN_GROUP, Case, Expectation, group_of_kind, has_no_answer
 from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share

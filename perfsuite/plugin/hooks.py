@@ -27,7 +27,7 @@ from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
-from perfsuite.records.case_groups import KERNELS
+from perfsuite.records.case import KERNELS
 
 #: The suite's fixture, and that of pytest-benchmark.
 _PERF, _BENCHMARK = "perf", "benchmark"

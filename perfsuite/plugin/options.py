@@ -22,7 +22,7 @@ from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.variant_options import check_variant
-from perfsuite.records.case_groups import KERNELS
+from perfsuite.records.case import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.records.outcome import SUSPECT_EXIT
