@@ -60,8 +60,8 @@ def _register_rest(manager: pytest.PytestPluginManager) -> None:
     from perfsuite.device.end_requests import signals_held_off
 
     with signals_held_off():  # libraries that are imported here start threads
-        from perfsuite.plugin import hooks, run_end, statuses
-    for each in (run_end, statuses, hooks):
+        from perfsuite.plugin import hooks, run_end
+    for each in (run_end, hooks):
         manager.register(each, each.__name__)
 
 
