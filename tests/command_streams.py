@@ -12,6 +12,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.cli.answer import Answer, give
+from tests.plain_runs import plain_run_of
 
 Streams = pytest.CaptureFixture[str]
 Refused = Callable[[list[str]], str]
@@ -45,17 +46,14 @@ def plain_of(answer: Answer) -> Any:
 
 def write_phase_run(folder: Path, workload: str, **samples_ns: list[int]) -> Path:
     """Write the run.json of a run of phases, as far as what reads latencies looks at it."""
-    plain = {
-        "schema": 1,
-        "started_at": "2025-01-01T00:00:00+00:00",
-        "workload": workload,
-        "subject": {"llama": "llama.cpp b9"},
-        "fingerprint": {"llama": {"soc": "A", "threads": "2", "flash_attn": "on", "kv_types": "f16/f16"}},
-        "cases": [
-            {"id": f"phase/{workload}/{phase}", "kind": "phase", "outcome": "pass", "samples_ns": samples}
-            for phase, samples in samples_ns.items()
-        ],
-    }
+    cases = (
+        {"id": f"phase/{workload}/{phase}", "outcome": "pass", "samples_ns": samples}
+        for phase, samples in samples_ns.items()
+    )
+    fingerprint = {"soc": "A", "threads": "2", "flash_attn": "on", "kv_types": "f16/f16"}
+    plain = plain_run_of(
+        *cases, workload=workload, subject={"llama": "llama.cpp b9"}, fingerprint={"llama": fingerprint}
+    )
     path = folder / "run.json"
     path.write_text(json.dumps(plain))
     return path

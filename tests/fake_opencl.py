@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
-from perfsuite.experiments import engine_opencl, traced_run
+from perfsuite.experiments import engine_opencl, recorder_traces
 from perfsuite.measure import launch
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
@@ -102,4 +102,4 @@ def replace_opencl(fake: FakeOpenCl, monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(launch, "run_worker", run)
-    monkeypatch.setattr(traced_run, "read_opencl_log", lambda _: fake.trace)
+    monkeypatch.setattr(recorder_traces, "read_opencl_log", lambda _: fake.trace)

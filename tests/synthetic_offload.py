@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep, Speed
+from perfsuite.experiments.offload.sweep import OffloadPoint, OffloadSweep, Speed
 from perfsuite.records.events import Phase
 from perfsuite.trace.placement import Placement, placement
 

@@ -6,10 +6,9 @@ import random
 from typing import Any
 
 from perfsuite.expectation.shapes.floor import padded_shape
-from perfsuite.experiments.shapes.basis import Basis
+from perfsuite.experiments.shapes.basis import Basis, Measurements
 from perfsuite.experiments.shapes.judge import MARGIN_RATIO
-from perfsuite.experiments.shapes.measurements import Measurements
-from perfsuite.experiments.shapes.shape_design import DEFAULT
+from perfsuite.experiments.shapes.shape_property import DEFAULT
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import TILES, ShapeCase, Subject, Tiling

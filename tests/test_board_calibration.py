@@ -17,8 +17,7 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.board.program_link import ProgramLink
-from perfsuite.measure.calibration_store import find_calibration
-from perfsuite.measure.ceiling_store import stored_ceilings
+from perfsuite.measure.ceiling_store import find_calibration, stored_ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.records.bundle import WORKER
 from perfsuite.workload.weights import Weights

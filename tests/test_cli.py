@@ -44,7 +44,7 @@ def test_the_versions_load_little() -> None:
     slow = {"argparse", "email", "importlib.metadata", "msgspec", "numpy", "rich", "platformdirs", "pytest"}
     assert not loaded & slow
     assert sorted(each.partition(".")[2] for each in loaded if each.startswith("perfsuite.")) == [
-        *("cli.ending", "cli.versions", "device", "device.end_requests", "errors", "masking"),
+        *("cli.ending", "cli.versions", "device", "device.end_requests", "errors"),
         *("measure", "measure.engine", "measure.environment"),
     ]
 

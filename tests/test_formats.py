@@ -18,8 +18,7 @@ import pytest
 
 from perfsuite.experiments.shapes.kept_files import read_examples
 from perfsuite.experiments.study.harness_scores import read_harness_score
-from perfsuite.measure.calibration_store import device_file
-from perfsuite.measure.ceiling_store import stored_ceilings
+from perfsuite.measure.ceiling_store import device_file, stored_ceilings
 from perfsuite.records.fingerprint import ENGINE
 from perfsuite.records.live import from_line
 from perfsuite.verdict.baseline import read_baselines

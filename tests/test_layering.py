@@ -20,7 +20,7 @@ FLOORS = (
     {"workload", "device"},
     {"records"},
     {"errors", "units"},
-    {"masking", "option_table"},
+    {"option_table"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 

@@ -13,8 +13,7 @@ from perfsuite.device.profile import Profile, find_profile, profile_names, unkno
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.expectation.requests.analytic import BYTES_PER_GB, OPS_PER_TOPS, S_PER_US, DeviceRates, rates_of
 from perfsuite.expectation.timing.calibration import Calibration
-from perfsuite.measure.calibration_store import find_calibration
-from perfsuite.measure.ceiling_store import stored_ceilings
+from perfsuite.measure.ceiling_store import find_calibration, stored_ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.units import NS_PER_S
 

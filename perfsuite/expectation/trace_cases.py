@@ -2,13 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist, stdev
+from types import MappingProxyType
+
+import numpy as np
 
 from perfsuite.expectation.decode_linearity import has_growth, has_line
+from perfsuite.expectation.graph import Batch, Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.expectation.thread_balance import judged_roles
+from perfsuite.expectation.op_rules import rule_of
+from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
+
+#: Chance that a router without preference stays within its bounds.
+COVERAGE_RATIO = 0.99
+
+#: Runs that are simulated, fewer of long ones: their spread is small, and known well enough.
+_MOST_RUNS, _LEAST_RUNS, _MOST_DRAWS = 200, 24, 100_000
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReuseExpectation:
+    """What a router without preference does in a run; distances in steps."""
+
+    n_experts: int
+    n_used: int
+    n_steps: int
+    #: None where no run is long enough to see an expert twice.
+    mean_distance: float | None
+    lower_distance: float | None
+    upper_distance: float | None
+    #: How many distances a run of all layers is expected to see.
+    n_distances: float
+
+    @property
+    def density_ratio(self) -> float:
+        """Part of the experts that is active in a step of one token, exactly."""
+        return self.n_used / self.n_experts
+
+
+def reuse_expectation(n_experts: int, n_used: int, n_layers: int, n_steps: int) -> ReuseExpectation:
+    """Return what a router without preference would do in `n_steps` of one token, over `n_layers` that route."""
+    active = n_used / n_experts
+    gaps = np.arange(1, max(2, n_steps), dtype=np.float64)
+    weights = np.maximum(0.0, n_steps - gaps) * active**2 * (1.0 - active) ** (gaps - 1.0)
+    n_distances = float(weights.sum()) * n_experts * n_layers
+    mean = float((weights * gaps).sum() / weights.sum()) if weights.any() else None
+    means = _simulated_means(n_experts, n_used, n_layers, n_steps) if n_steps > 1 else []
+    within = NormalDist().inv_cdf((1.0 + COVERAGE_RATIO) / 2.0) * stdev(means) if len(means) > 1 else None
+    return ReuseExpectation(
+        n_experts=n_experts,
+        n_used=n_used,
+        n_steps=n_steps,
+        mean_distance=mean,
+        lower_distance=None if mean is None or within is None else mean - within,
+        upper_distance=None if mean is None or within is None else mean + within,
+        n_distances=n_distances,
+    )
+
+
+def _simulated_means(n_experts: int, n_used: int, n_layers: int, n_steps: int) -> list[float]:
+    """Return the mean distance of simulated runs, where they have one; the same ones every time."""
+    random = np.random.default_rng(_SEED)
+    n_runs = max(_LEAST_RUNS, min(_MOST_RUNS, _MOST_DRAWS // (n_steps * n_layers)))
+    last = np.full((n_runs, n_layers, n_experts), -1, dtype=np.int32)
+    totals, counts = np.zeros(n_runs, dtype=np.int64), np.zeros(n_runs, dtype=np.int64)
+    for step in range(n_steps):
+        keys = random.random(last.shape, dtype=np.float32)
+        chosen = np.argpartition(keys, n_used - 1, axis=2)[:, :, :n_used]
+        before = np.take_along_axis(last, chosen, axis=2)
+        is_again = before >= 0
+        totals += np.where(is_again, step - before, 0).sum(axis=(1, 2))
+        counts += is_again.sum(axis=(1, 2))
+        np.put_along_axis(last, chosen, np.int32(step), axis=2)
+    return [total / count for total, count in zip(totals.tolist(), counts.tolist(), strict=True) if count]
+
+
+#: Fewer runs of a role have no median worth judging.
+LEAST_RUNS = 8
+
+#: What moves less than this is done in less than a recorder's own time, on any processor.
+_LEAST_MOVED_BYTES = 16 << 10
+
+#: Steps of decoding at which fused attention is looked at.
+_MOST_STEPS = 16
+
+
+def expected_balances(workload: LlamaWorkload, phase: Phase, n_threads: int) -> Mapping[str, BalanceExpectation]:
+    """Return the balance of each role of a phase that the rules are known for, all its operators together.
+
+    Operators of one role are weighted alike; fused attention is taken over the steps of decoding, and what a batch
+    without outputs leaves empty counts for nothing.
+    """
+    found: dict[str, list[BalanceExpectation | None]] = {}
+    for batch, operators in _graphs(workload, phase):
+        for operator in (each for each in operators if each.output.n_elements):
+            found.setdefault(operator.role, []).append(operator_balance(operator, n_threads, batch.n_used))
+    return MappingProxyType(
+        {role: _mean([each for each in each_of if each]) for role, each_of in found.items() if all(each_of)}
+    )
+
+
+def operator_balance(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
+    """Return how evenly threads share an operator over `n_used` cached positions.
+
+    None where no rule is known, and where there is nothing to share.
+    """
+    rule = rule_of(operator.op).threads
+    return rule(operator, n_threads, n_used) if rule and operator.output.n_elements else None
+
+
+def judged_roles(workload: LlamaWorkload, phase: Phase, n_threads: int) -> Sequence[str]:
+    """Return the roles whose balance a run can show: often enough, and long enough for a recorder."""
+    graph = workload.graph(phase)
+    n_times = workload.scenario.n_gen if phase is Phase.DECODE else 1
+    found = []
+    for role in expected_balances(workload, phase, n_threads):
+        mine = [each for each in graph if each.role == role]
+        largest = max(each.cost.moved_bytes for each in mine)
+        if len(mine) * n_times >= LEAST_RUNS and largest >= _LEAST_MOVED_BYTES:
+            found.append(role)
+    return found
+
+
+def _graphs(workload: LlamaWorkload, phase: Phase) -> Sequence[tuple[Batch, tuple[Operator, ...]]]:
+    """Return the evaluations of a prefill, or those of some steps of decoding in which attention alone differs."""
+    graph = workload.graph(phase)
+    batches = workload.batches(phase)
+    if phase is not Phase.DECODE:
+        n_each = len(graph) // len(batches)
+        return [(batch, graph[at * n_each : (at + 1) * n_each]) for at, batch in enumerate(batches)]
+    scenario = workload.scenario
+    first, last = scenario.n_depth + scenario.n_prompt + 1, scenario.n_ctx
+    steps = range(first, last + 1, max(1, (last + 1 - first) // _MOST_STEPS))
+    others = tuple(each for each in graph if each.op != "FLASH_ATTN_EXT")
+    attention = tuple(each for each in graph if each.op == "FLASH_ATTN_EXT")[:1]
+    return [(batches[0], others), *((replace(batches[0], n_used=n_used), attention) for n_used in steps)]
+
+
+def _mean(found: Sequence[BalanceExpectation]) -> BalanceExpectation:
+    return BalanceExpectation(
+        n_threads=found[0].n_threads,
+        balance_ratio=sum(each.balance_ratio for each in found) / len(found),
+        piece_ratio=max(each.piece_ratio for each in found),
+        returns_at_once=all(each.returns_at_once for each in found),
+    )
+
 
 #: The kind of the cases, and the first part of their ids.
 TRACE = "trace"

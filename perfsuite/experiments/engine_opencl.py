@@ -20,9 +20,9 @@ from perfsuite.experiments.engine_replicates import (
 )
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.recorder_traces import TracedRun, traced_run
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.experiments.traced_run import TracedRun, traced_run
 from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import others_complaint

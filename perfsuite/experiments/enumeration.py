@@ -21,8 +21,7 @@ from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.case import Case
-from perfsuite.records.case_groups import KERNELS
+from perfsuite.records.case import KERNELS, Case
 from perfsuite.records.events import EMBEDDING_ROLE, GRAPH_PHASES, Phase
 
 if TYPE_CHECKING:

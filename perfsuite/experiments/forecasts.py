@@ -13,8 +13,7 @@ from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast,
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
-from perfsuite.measure.calibration_store import find_calibration, store_calibration
-from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
+from perfsuite.measure.ceiling_store import best_of_board, find_calibration, measured_ceilings, store_calibration
 from perfsuite.measure.engine import Engine
 from perfsuite.records.case import Case, Expectation
 from perfsuite.records.ceilings import Ceilings, merge_ceilings

@@ -11,7 +11,7 @@ from typing import Any
 
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.traced_run import grouped_plan, traced_run
+from perfsuite.experiments.recorder_traces import grouped_plan, traced_run
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan

@@ -33,8 +33,7 @@ from perfsuite.experiments.roofline.experiment import Sweeps, measure_roofline, 
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
-from perfsuite.records.case import Case, Expectation
-from perfsuite.records.case_groups import COUNTED, group_of_kind
+from perfsuite.records.case import COUNTED, Case, Expectation, group_of_kind
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement
 

@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perfsuite.device.work_folder import work_folder
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.run_folder import RUN_FOLDER
+from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace, TraceRecorder
 from perfsuite.records.events import EngineRecord
+from perfsuite.records.opencl_log_file import read_opencl_log
 from perfsuite.records.trace_file import write_trace
+from perfsuite.trace.opencl.kernel_mapping import RecordedRun
 from perfsuite.trace.recorded_trace import recorded_trace
 from perfsuite.trace.recording import LOG_NAME, TRACE_NAME, Origin, finish_recording, write_origin
 
@@ -104,3 +109,34 @@ def plan_words(plan: LlamaPlan) -> tuple[str, ...]:
     """Say what ran, as nobody typed a command for it."""
     name = Path(plan.gguf_path).stem
     return ("perfsuite", name, f"{plan.n_prompt} prompt", f"{plan.n_gen} generated", f"{plan.n_threads} threads")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedRun:
+    """One process: what its worker wrote, and what the OpenCL layer saw in it."""
+
+    payload: Mapping[str, Any]
+    run: RecordedRun
+
+
+def traced_run(plan: LlamaPlan, backend: OpenClBackend, board: Board) -> TracedRun:
+    """Run a plan under the tracing layer.
+
+    Raises MeasurementError: the worker failed, or the layer left no log: then the process never loaded it.
+    """
+    with work_folder() as logs:
+        payload = board.run(plan, extra_environment=backend.environment(RUN_FOLDER), files=logs)
+        found = sorted(logs.glob("opencl-*.log"))
+        if len(found) != 1:
+            raise MeasurementError(
+                f"{backend.tracing_layer.name}: {len(found)} logs of one process; does its OpenCL loader know "
+                "OPENCL_LAYERS? Debian's ocl-icd-libopencl1 (2.3 or newer) does"
+            )
+        trace = read_opencl_log(found[0])
+    record = EngineRecord.from_plain(payload.get("engine"))
+    return TracedRun(payload=payload, run=RecordedRun(record=record, trace=trace, group_ends=plan.group_ends))
+
+
+def grouped_plan(plan: LlamaPlan, group_ends: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())) -> LlamaPlan:
+    """Return the plan of the same workload once, group by group; node by node where no groups are given."""
+    return replace(plan, recorder="groups", group_ends=group_ends, n_repetitions=1)

@@ -27,8 +27,7 @@ from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.measure.counted_call import CountedCall
 from perfsuite.records.attribution import Attribution
-from perfsuite.records.case import Case, Expectation
-from perfsuite.records.case_groups import group_of_kind, group_of_own, has_no_answer
+from perfsuite.records.case import Case, Expectation, group_of_kind, group_of_own, has_no_answer
 from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged

@@ -10,7 +10,7 @@ from pathlib import Path
 from perfsuite import __version__
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.case_groups import OPENCL, OWN_GROUP
+from perfsuite.records.case import OPENCL, OWN_GROUP
 from perfsuite.records.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_count

@@ -13,8 +13,7 @@ from perfsuite.experiments.kernel_replicates import kernel_samples, tick_of
 from perfsuite.experiments.session import PerfSession
 from perfsuite.measure.counted_call import counted_call
 from perfsuite.plugin.margins import marker_margin
-from perfsuite.records.case import Expectation
-from perfsuite.records.case_groups import OPENCL
+from perfsuite.records.case import OPENCL, Expectation
 from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.report.exports.junit import case_properties, run_properties

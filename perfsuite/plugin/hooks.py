@@ -28,7 +28,7 @@ from perfsuite.plugin.fixtures import SESSION_KEY, Perf
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
-from perfsuite.records.case_groups import KERNELS
+from perfsuite.records.case import KERNELS
 
 _REQUESTS_KEY = pytest.StashKey[EndRequests]()
 

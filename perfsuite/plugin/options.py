@@ -25,7 +25,7 @@ from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.registration import value_of
-from perfsuite.records.case_groups import KERNELS
+from perfsuite.records.case import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.records.outcome import SUSPECT_EXIT

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
-from perfsuite.records.case_groups import is_question
+from perfsuite.records.case import is_question
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.reproduce import MOST_NAMED, command_again, option_value, shell_word

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfsuite.option_table import own_name
-from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.case import COUNTED
 from perfsuite.records.counts import METRICS
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile

@@ -9,8 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfsuite.errors import MeasurementError
-from perfsuite.masking import masked_command
+from perfsuite.errors import MeasurementError, masked_command
 from perfsuite.records.bpf_log_file import read_bpf_log
 from perfsuite.records.codec import plain_json
 from perfsuite.records.engine_trace import EngineTrace

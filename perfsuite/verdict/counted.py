@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.case import COUNTED
 from perfsuite.records.counts import METRICS, CountedWork, OwnCounts
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 

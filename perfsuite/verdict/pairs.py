@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from statistics import fmean, stdev
 
-from perfsuite.records.case import Case
-from perfsuite.records.case_groups import is_question
+from perfsuite.records.case import Case, is_question
 from perfsuite.records.outcome import LEAST_PAIRS, Outcome
 from perfsuite.verdict.allowance import step_of
 from perfsuite.verdict.significance import Change

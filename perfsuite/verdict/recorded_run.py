@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.case_groups import group_of
+from perfsuite.records.case import group_of
 from perfsuite.records.fingerprint import ENGINE, Fingerprint
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile, read_run_file

@@ -16,6 +16,7 @@ from perfsuite.errors import BaselineError
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.verdict.baseline import read_baselines
 from tests.command_streams import Refused, Streams
+from tests.plain_runs import plain_run_of
 
 DECODE, PREFILL = "phase/a-q8_0/siso/decode", "phase/a-q8_0/siso/prefill"
 KERNEL = "kernel/add/n8/f32"
@@ -45,16 +46,13 @@ def write_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteRun:
         **fields: Any,
     ) -> Path:
         times = tuple(round(1_000_000 * factor * (1 + step / 1000)) for step in range(5))
-        plain = {
-            "schema": 1,
-            "suite_version": "1",
+        told = {
             "started_at": f"2025-01-{len(written) + 1:02}T00:00:00+00:00",
-            "device": "host",
             "workload": "a-q8_0/siso",
             "fingerprint": {"llama": {"soc": soc, "threads": threads}, "kernels": {"soc": "A"}},
-            "cases": [plain_case(case_id, times, (outcomes or {}).get(case_id, "new")) for case_id in cases],
-            **fields,
         }
+        judged = (plain_case(case_id, times, (outcomes or {}).get(case_id, "new")) for case_id in cases)
+        plain = plain_run_of(*judged, **told | fields)
         path = tmp_path / f"run-{len(written)}.json"
         path.write_text(json.dumps(plain))
         written.append(path)

@@ -18,8 +18,7 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.machine import default_threads
 from perfsuite.device.profile import Profile
 from perfsuite.measure.board.protocol import BoardFacts
-from perfsuite.measure.calibration_store import store_calibration
-from perfsuite.measure.ceiling_store import best_ceilings
+from perfsuite.measure.ceiling_store import best_ceilings, store_calibration
 from perfsuite.measure.environment import environment_engine
 from perfsuite.records.ceilings import Bandwidth, Ceilings
 from tests.command_streams import Refused, Streams

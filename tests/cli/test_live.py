@@ -16,7 +16,7 @@ from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
 from perfsuite.records.live import LiveEnd, LiveLoss, LiveRecord, LiveToken, to_line
-from perfsuite.verdict.paired import PairedRatio
+from perfsuite.verdict.significance import PairedRatio
 from tests.command_streams import Refused, Streams
 
 N_TOKENS = 12

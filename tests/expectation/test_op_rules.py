@@ -11,11 +11,11 @@ from perfsuite.expectation.ggml_cost import cost_of
 from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.graphs.operator import Operator
 from perfsuite.expectation.op_rules import MEASURABLE, OPERATORS, WITHOUT_ROW, OpRule, rule_of
-from perfsuite.expectation.thread_balance import operator_balance
 from perfsuite.expectation.timing.features import features, lone_operator, shape_cost, shape_of, standing_in
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import OperatorTimes
+from perfsuite.expectation.trace_cases import operator_balance
 from perfsuite.measure.engine import find_engine
 from perfsuite.records.op_cost import NO_COST
 

@@ -7,7 +7,7 @@ import pytest
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.graphs.operator import shape
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.expectation.thread_balance import expected_balances, judged_roles, operator_balance
+from perfsuite.expectation.trace_cases import expected_balances, judged_roles, operator_balance
 from perfsuite.records.events import Phase
 from perfsuite.records.op_cost import NO_COST
 

@@ -21,8 +21,7 @@ from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.calibration_store import store_calibration
-from perfsuite.measure.ceiling_store import stored_ceilings
+from perfsuite.measure.ceiling_store import store_calibration, stored_ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase

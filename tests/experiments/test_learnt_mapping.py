@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perfsuite.experiments.learnt_mapping import learnt_mapping
-from perfsuite.experiments.traced_run import TracedRun
+from perfsuite.experiments.recorder_traces import TracedRun
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan

@@ -34,7 +34,7 @@ from perfsuite.experiments.study.harness_scores import read_harness_score
 from perfsuite.experiments.study.plan_file import read_plan as read_study_plan
 from perfsuite.measure.board.frames import Frames
 from perfsuite.measure.bundle.elf import read_needs
-from perfsuite.measure.calibration_store import calibration_path, find_calibration
+from perfsuite.measure.ceiling_store import calibration_path, find_calibration
 from perfsuite.measure.engine_store import read_entry
 from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,26 +11,25 @@ from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import adapter_weights, llama_plan
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve, synthetic_weights
+from perfsuite.workload.weights import resolve
 
 from ..synthetic_opencl_backend import opencl_backend
 
 
-def test_an_adapter_has_a_pair_for_each_matrix(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+def test_an_adapter_has_a_pair_for_each_matrix(tmp_path: Path) -> None:
     """Beside each matrix of a layer lie two of the rank, as large as it on their other sides."""
-    weights = synthetic_weights(tiny(n_layers=1), "q8_0", cache_dir=tmp_path)
+    weights = resolve("smollm2-135m-l1-q8_0", cache_dir=tmp_path)
     adapter = adapter_weights(weights, 4, cache_dir=tmp_path / "new")
     assert adapter.path is not None
     shapes = {tensor.name: tuple(map(int, tensor.shape)) for tensor in GGUFReader(adapter.path).tensors}
     assert len(shapes) == 2 * 7
-    assert (shapes["blk.0.ffn_down.weight.lora_a"], shapes["blk.0.ffn_down.weight.lora_b"]) == ((512, 4), (4, 256))
+    assert (shapes["blk.0.ffn_down.weight.lora_a"], shapes["blk.0.ffn_down.weight.lora_b"]) == ((1536, 4), (4, 576))
 
 
-def test_an_adapter_is_written_once(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+def test_an_adapter_is_written_once(tmp_path: Path) -> None:
     """A rank of an architecture has one file, which any weights of it share in all but the name."""
-    weights = synthetic_weights(tiny(n_layers=1), "q8_0", cache_dir=tmp_path)
+    weights = resolve("smollm2-135m-l1-q8_0", cache_dir=tmp_path)
     first, again = (adapter_weights(weights, 4, cache_dir=tmp_path) for _ in range(2))
     other = adapter_weights(weights, 8, cache_dir=tmp_path)
     assert first == again

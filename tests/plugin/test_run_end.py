@@ -10,7 +10,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.measuring import Measuring
 from perfsuite.measure.plan import KernelPlan, LlamaPlan
-from perfsuite.records.case_groups import is_question
+from perfsuite.records.case import is_question
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT, CaseSamples, Judgement, Outcome
 from perfsuite.verdict.compare import judge
 from tests.fake_device import BRIEFLY, HostRuns

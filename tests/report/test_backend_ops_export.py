@@ -13,10 +13,10 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.expectation.cases import operator_cases
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.records.run_json import SCHEMA
 from perfsuite.report.backend_ops_export import backend_ops_sql
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
+from tests.plain_runs import plain_run_of
 
 PREFIX = "smollm2-135m-l2-q8_0/siso"
 FINGERPRINT = {"soc": "it's a processor", "flash_attn": "on", "kv_types": "f16/f16"}
@@ -36,15 +36,13 @@ def case(name: str, measured_ns: int | None, outcome: str = "pass") -> dict[str,
 
 def run_of(tmp_path: Path, *cases: dict[str, Any], **fields: Any) -> Path:
     path = tmp_path / "run.json"
-    plain = {
-        "schema": SCHEMA,
+    told = {
         "workload": PREFIX,
         "started_at": "2026-11-25T01:30:32+00:00",
         "subject": {"llama": "ggml 0.25.3 0c1e570, build 80142eed26e01859"},
         "fingerprint": {"llama": FINGERPRINT},
-        "cases": list(cases),
-        **fields,
     }
+    plain = plain_run_of(*cases, **told | fields)
     path.write_text(json.dumps(plain))
     return path
 

@@ -14,6 +14,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench
 from perfsuite.report.llama_bench_export import bench_runs
+from tests.plain_runs import plain_run_of
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -45,19 +46,15 @@ def write_run(tmp_path: Path) -> WriteRun:
         samples_ns: dict[str, list[int]] | None = None, workload: str = "smollm2-135m-q8_0/p16-g4", **fields: Any
     ) -> Path:
         times = {"embedding": [1, 2], "prefill": [1_000_000, 2_000_000], "decode": [500_000, 250_000]}
-        plain = {
-            "schema": 1,
+        told = {
             "started_at": "2025-03-01T12:30:59.055+01:00",
             "workload": workload,
             "subject": {"llama": "llama 0.5.0-dev, ggml 0.25.3 0c1e570-dirty, build a3ad7efef74a3d92"},
             "fingerprint": {"llama": FINGERPRINT},
-            "injected": False,
-            "cases": [
-                {"id": f"phase/{workload}/{phase}", "outcome": "new", "samples_ns": samples}
-                for phase, samples in (times if samples_ns is None else samples_ns).items()
-            ],
-            **fields,
         }
+        measured = (times if samples_ns is None else samples_ns).items()
+        cases = ({"id": f"phase/{workload}/{phase}", "outcome": "new", "samples_ns": each} for phase, each in measured)
+        plain = plain_run_of(*cases, **told | fields)
         path = tmp_path / "run.json"
         path.write_text(json.dumps(plain))
         return path

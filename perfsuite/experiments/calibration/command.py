@@ -26,8 +26,7 @@ from perfsuite.expectation.timing.operator_times import Efficiency, efficiency
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
-from perfsuite.measure.calibration_store import store_calibration
-from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
+from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings, store_calibration
 from perfsuite.records.ceilings import Ceilings
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.ggml_types import GGML_TYPES

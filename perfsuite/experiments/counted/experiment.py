@@ -15,8 +15,7 @@ from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.case import REST_ROLE, Case
-from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.case import COUNTED, REST_ROLE, Case
 from perfsuite.records.counts import METRICS, CountedWork, counts_path, read_counts, write_counts
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.counted import BLIND_TO, CountChange, beside_time, count_changes, judge_count

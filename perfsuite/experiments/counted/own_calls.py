@@ -9,7 +9,7 @@ from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.counted_call import CountedCall, count_call, python_build
 from perfsuite.measure.counting import build_counting_tool
-from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.case import COUNTED
 from perfsuite.records.counts import OwnCounts, own_counts_path, read_own_counts, write_counts
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.counted import call_changes, judge_call

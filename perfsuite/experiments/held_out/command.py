@@ -15,10 +15,16 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import COVERAGE_RATIO, EngineTimes
-from perfsuite.experiments.held_out.anchor import anchor_of
-from perfsuite.experiments.held_out.measurement import HELD_OUT, HeldOutRow, HeldOutSummary, measure_held_out, summarize
+from perfsuite.experiments.held_out.measurement import (
+    HELD_OUT,
+    HeldOutRow,
+    HeldOutSummary,
+    anchor_of,
+    measure_held_out,
+    summarize,
+)
 from perfsuite.measure.board.protocol import Board, board_name
-from perfsuite.measure.calibration_store import find_calibration
+from perfsuite.measure.ceiling_store import find_calibration
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.weights import resolve
 

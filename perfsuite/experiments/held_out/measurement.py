@@ -11,8 +11,9 @@ from statistics import median
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
+from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.expectation.timing.calibration_plan import standard_compositions
 from perfsuite.expectation.timing.engine_times import EngineTimes, phase_shapes
-from perfsuite.experiments.held_out.anchor import Anchor, phase_ns
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
@@ -22,6 +23,37 @@ from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """What is run again."""
+
+    workload: LlamaWorkload
+    #: What an occurrence of each phase took when the device was calibrated, ns.
+    calibrated_ns: Mapping[Phase, float]
+
+    def drift_ratios(self, record: EngineRecord) -> dict[Phase, float]:
+        """Return the time of each phase now over that of the calibration."""
+        return {phase: phase_ns(record, phase) / then_ns for phase, then_ns in self.calibrated_ns.items()}
+
+
+def anchor_of(calibration: Calibration, *, models_dir: Path) -> Anchor | None:
+    """Return the first model that a calibration ran whole; None where it ran none that is known by now."""
+    for workload in (each for each in standard_compositions(models_dir) if each.is_analytical):
+        found = [each for each in calibration.compositions if each.name == workload.weights.name]
+        if found:
+            times = {
+                Phase(each.phase): median(map(sum, zip(each.operators_ns, each.rest_ns, strict=True))) for each in found
+            }
+            return Anchor(workload=workload, calibrated_ns=times)
+    return None
+
+
+def phase_ns(record: EngineRecord, phase: Phase) -> float:
+    """Return what one occurrence of a phase took in a process, ns."""
+    return median(span.duration_ns for span in record.spans if span.phase is phase)
+
 
 #: Weights and prompt lengths: 26 architectures, dense, with experts, hybrid and state space, five quantisations, 32 to
 #: 1024 tokens; the larger ones are cut to some of their layers.

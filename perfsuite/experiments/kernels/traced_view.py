@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.learnt_mapping import learnt_mapping
-from perfsuite.experiments.traced_run import traced_run
+from perfsuite.experiments.recorder_traces import traced_run
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan

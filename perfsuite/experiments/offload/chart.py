@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep
+from perfsuite.experiments.offload.sweep import OffloadPoint, OffloadSweep
 from perfsuite.records.chart import Axis, Line, XYChart, XYPanel
 from perfsuite.records.events import Phase
 from perfsuite.trace.placement import PROCESSOR_BACKEND, Placement

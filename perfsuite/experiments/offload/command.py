@@ -19,7 +19,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.offload.chart import offload_finding
-from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep, Speed
+from perfsuite.experiments.offload.sweep import OffloadPoint, OffloadSweep, Speed
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.events import Phase
 from perfsuite.trace.placement import Placement, in_runs

@@ -4,20 +4,76 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep, Speed
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, others_complaint, replicates_of, take_rounds
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
-from perfsuite.trace.placement import placement
+from perfsuite.trace.placement import Placement, placement
 from perfsuite.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Tokens per second in each of some processes."""
+
+    phase: Phase
+    samples_tokens_per_s: tuple[float, ...]
+
+    @property
+    def median_tokens_per_s(self) -> float:
+        """The middle of the processes."""
+        return median(self.samples_tokens_per_s)
+
+    @property
+    def least_tokens_per_s(self) -> float:
+        """The slowest process."""
+        return min(self.samples_tokens_per_s)
+
+    @property
+    def most_tokens_per_s(self) -> float:
+        """The fastest process."""
+        return max(self.samples_tokens_per_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffloadPoint:
+    """What was seen with one number of layers on the device."""
+
+    n_gpu_layers: int
+    speeds: tuple[Speed, ...]
+    placements: tuple[Placement, ...]
+    #: Processes that had competition, whose speeds are left out.
+    n_disturbed: int
+
+    def speed(self, phase: Phase) -> Speed | None:
+        """Return the speed of a phase; None where it was not run."""
+        return next((each for each in self.speeds if each.phase is phase), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffloadSweep:
+    """All points, in the order in which they were asked for."""
+
+    engine_version: str
+    points: tuple[OffloadPoint, ...]
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases whose speed is reported."""
+        return tuple(phase for phase in GRAPH_PHASES if any(point.speed(phase) for point in self.points))
+
+    def fastest(self, phase: Phase) -> OffloadPoint | None:
+        """Return the point with the highest median speed; None where the phase was not run."""
+        ran = [(speed.median_tokens_per_s, point) for point in self.points if (speed := point.speed(phase)) is not None]
+        return max(ran, key=lambda each: each[0])[1] if ran else None
 
 
 def measure_offload(

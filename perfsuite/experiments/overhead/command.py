@@ -27,7 +27,7 @@ from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
-from perfsuite.verdict.paired import PairedRatio, paired_ratio
+from perfsuite.verdict.significance import PairedRatio, paired_ratio
 from perfsuite.workload.model_shape import check_generates
 
 if TYPE_CHECKING:

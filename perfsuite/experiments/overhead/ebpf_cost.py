@@ -17,7 +17,7 @@ from perfsuite.measure.ebpf_run import required_ebpf
 from perfsuite.measure.plan import EbpfOverheadPlan, LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.recording import LOG_NAME
-from perfsuite.verdict.paired import PairedRatio, paired_ratio
+from perfsuite.verdict.significance import PairedRatio, paired_ratio
 
 #: Programs that run whenever any thread of the machine is switched or woken; all others run where a probe is hit.
 _SCHEDULER_PROGRAMS = frozenset({"switched", "woken"})

@@ -21,7 +21,7 @@ from perfsuite.measure.board.protocol import under_governor
 from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
-from perfsuite.verdict.paired import PairedRatio
+from perfsuite.verdict.significance import PairedRatio
 from perfsuite.workload.model_shape import check_generates
 
 #: The kind of the cases, and the first part of their ids.

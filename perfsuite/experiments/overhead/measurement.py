@@ -18,7 +18,7 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, Witness, pairs_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.live import LiveToken
-from perfsuite.verdict.paired import PairedRatio, paired_ratio
+from perfsuite.verdict.significance import PairedRatio, paired_ratio
 
 #: What is compared: the end to end holds what lies between the phases, too.
 COST_PHASES = (Phase.PREFILL, Phase.DECODE, Phase.END_TO_END)

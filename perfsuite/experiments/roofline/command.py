@@ -34,7 +34,7 @@ from perfsuite.records.llama_bench_file import read_llama_bench
 if TYPE_CHECKING:
     from perfsuite.device.profile import Profile
     from perfsuite.expectation.roofline.roofline_run import RooflineRun
-    from perfsuite.experiments.roofline.recording import RooflineRequest
+    from perfsuite.experiments.roofline.experiment import RooflineRequest
 
 
 def placed(runs: Iterable[BenchRun], survey: Survey, name_or_path: str | None) -> tuple[Point, ...]:
@@ -167,7 +167,7 @@ def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tupl
 
 def _measured(options: argparse.Namespace) -> RooflineRun:
     from perfsuite.expectation.roofline.roofline_run import write_roofline
-    from perfsuite.experiments.roofline.recording import record_roofline
+    from perfsuite.experiments.roofline.experiment import record_roofline
 
     profile = find_profile(options.device)
     path = options.output or _STORE / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}.json"
@@ -179,7 +179,7 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
 
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> RooflineRequest:
-    from perfsuite.experiments.roofline.recording import RooflineRequest
+    from perfsuite.experiments.roofline.experiment import RooflineRequest
     from perfsuite.experiments.scenario_bench import Bench
     from perfsuite.measure.device_survey import SurveyRequest
 

@@ -3,20 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind, subject_of
-from perfsuite.expectation.roofline.sweeps import SweepPoint, SweepSubject, sweep_points
+from perfsuite import __version__
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, subject_of
+from perfsuite.expectation.roofline.survey import Survey, merge_surveys
+from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint, SweepSubject, sweep_points
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.roofline.checks import BOUNDED, bound_check, expected_regime, floor_ns, series_checks_of
-from perfsuite.experiments.roofline.recording import RooflineRequest, has_memory, record_roofline
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench
-from perfsuite.measure.device_survey import SurveyRequest
+from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench, measure_memories, measure_rows
+from perfsuite.measure.device_survey import SurveyRequest, measure_bounds, survey_device
 from perfsuite.measure.probes import thread_counts
 from perfsuite.records.case import Case, Expectation
 from perfsuite.records.outcome import CaseSamples, Statement
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflineRequest:
+    """What a roofline is measured of."""
+
+    survey: SurveyRequest
+    #: Workloads whose operators are rows as well, and those of which phases alone are.
+    base: tuple[SweepPoint, ...]
+    sweeps: tuple[SweepPoint, ...]
+    bench: Bench
+    #: Whether independent programs are asked as well, which may take a minute.
+    with_bounds: bool = False
+
+
+def record_roofline(request: RooflineRequest, progress: Progress) -> RooflineRun:
+    """Measure the ceilings, the workloads, and the ceilings again; of each ceiling the best counts.
+
+    A ceiling that was taken in a slow minute would call honest points impossible. `PerfsuiteError` where a probe or a
+    worker failed, or a workload was disturbed again and again.
+    """
+    recorded_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    before = survey_device(request.survey, progress)
+    bounds = measure_bounds(request.survey, progress) if request.with_bounds else ()
+    base, engine = _measured(request.base, replace(request.bench, records_operators=True), progress)
+    sweeps, sweeps_engine = _measured(request.sweeps, request.bench, progress)
+    memory = measure_memories(tuple(filter(has_memory, (*request.base, *request.sweeps))), request.bench, progress)
+    surveys = (before, *_surveyed_again(request, progress))
+    return RooflineRun(
+        suite_version=__version__,
+        recorded_at=recorded_at,
+        device=request.survey.profile.name,
+        engine=engine or sweeps_engine,
+        fingerprint=request.survey.board.facts().fingerprint,
+        n_threads=request.survey.n_threads,
+        survey=merge_surveys(surveys),
+        rows=(*base, *sweeps),
+        memory=memory,
+        bounds=bounds,
+    )
+
+
+def _surveyed_again(request: RooflineRequest, progress: Progress) -> tuple[Survey, ...]:
+    try:
+        return (survey_device(request.survey, progress),)
+    except PerfsuiteError as error:
+        progress(f"the ceilings were not measured again: {error}")
+        return ()
+
+
+def has_memory(point: SweepPoint) -> bool:
+    """Whether the memory of a workload is measured: of those that no sweep varies, and of the scenarios."""
+    return point.sweep in (BASE, "scenario")
+
+
+def _measured(points: Sequence[SweepPoint], bench: Bench, progress: Progress) -> tuple[tuple[Row, ...], str]:
+    return measure_rows(points, bench, progress) if points else ((), "")
+
 
 #: The end of the id of a statement about one case.
 _REGIME = "/regime"

@@ -20,15 +20,13 @@ from dataclasses import replace
 
 from perfsuite.errors import ShapeCrashError
 from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts, dimension_steps, floor_ns, padded_shape
-from perfsuite.experiments.shapes.basis import Answer, Basis, RatioBounds, told_difference, verdict_of
-from perfsuite.experiments.shapes.measurements import Measurements
-from perfsuite.experiments.shapes.shape_design import DEFAULT, ShapeDesign
-from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
+from perfsuite.experiments.shapes.basis import Answer, Basis, Measurements, RatioBounds, told_difference, verdict_of
+from perfsuite.experiments.shapes.shape_property import DEFAULT, WRONG, ShapeDesign, ShapeProperty, ShapeVerdict
 from perfsuite.measure.shapes.meter import Deviation, ShapeMeters
 from perfsuite.records.case import Expectation
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_ns
-from perfsuite.verdict.paired import paired_ratio
+from perfsuite.verdict.significance import paired_ratio
 from perfsuite.workload.shapes.operation_shape import block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 

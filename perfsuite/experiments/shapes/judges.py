@@ -50,7 +50,7 @@ class ShapeJudges:
 
     def _open(self, subject: Subject) -> ShapeJudge:
         from perfsuite.experiments.shapes.judge import MARGIN_RATIO, ShapeJudge
-        from perfsuite.experiments.shapes.shape_design import SHAPE_DESIGNS
+        from perfsuite.experiments.shapes.shape_property import SHAPE_DESIGNS
         from perfsuite.measure.shapes.meters import STEP_LIMIT_S, open_meters  # these bring NumPy and SciPy
 
         config, request = self.config, self.request

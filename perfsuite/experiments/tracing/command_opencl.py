@@ -16,8 +16,7 @@ from perfsuite.cli.run_options import check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.masking import masked_command
+from perfsuite.errors import MeasurementError, PerfsuiteError, masked_command
 from perfsuite.measure.environment import environment_opencl_layers
 from perfsuite.measure.opencl_backend import find_opencl_layers, layer_environment
 from perfsuite.measure.traced_program import run_traced

@@ -15,8 +15,7 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.learnt_mapping import learnt_mapping
-from perfsuite.experiments.recorder_traces import plan_words, traced_by_ebpf, traced_by_engine
-from perfsuite.experiments.traced_run import traced_run
+from perfsuite.experiments.recorder_traces import plan_words, traced_by_ebpf, traced_by_engine, traced_run
 from perfsuite.experiments.tracing.command_lines import recording_folder, tell
 from perfsuite.measure.board.beside import N_REFAULTS, Beside
 from perfsuite.measure.board.protocol import Board

@@ -21,16 +21,18 @@ from perfsuite.expectation.decode_linearity import (
     growth_expectation,
     linearity_expectation,
 )
-from perfsuite.expectation.expert_reuse import ReuseExpectation, reuse_expectation
-from perfsuite.expectation.thread_balance import LEAST_RUNS, expected_balances
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import (
     ATTENTION_GROWTH,
     BALANCE,
     DECODE_LINEARITY,
     EXPERT_REUSE,
+    LEAST_RUNS,
     TRACE,
+    ReuseExpectation,
+    expected_balances,
     n_routed_layers,
+    reuse_expectation,
     routed_experts,
 )
 from perfsuite.experiments.tracing.findings import TraceFindings

@@ -29,8 +29,7 @@ from perfsuite.experiments.variants.measurement import (
 )
 from perfsuite.experiments.variants.points import AXES, VariantPoint, variant_points
 from perfsuite.measure.board.protocol import Board, board_name
-from perfsuite.measure.calibration_store import find_calibration
-from perfsuite.measure.ceiling_store import measured_ceilings
+from perfsuite.measure.ceiling_store import find_calibration, measured_ceilings
 from perfsuite.report.exports.markdown_text import table
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.model_shape import check_generates

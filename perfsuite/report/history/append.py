@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import HistoryError
-from perfsuite.records.case_groups import group_of
+from perfsuite.records.case import group_of
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile

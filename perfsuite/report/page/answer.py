@@ -8,7 +8,7 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.case import COUNTED
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.charts.svg import block, picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.case import COUNTED
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_json import moment_of

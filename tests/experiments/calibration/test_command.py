@@ -17,7 +17,7 @@ from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.grid import standard_shapes, typical_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.calibrate import CalibrationRun
-from perfsuite.measure.calibration_store import find_calibration
+from perfsuite.measure.ceiling_store import find_calibration
 from perfsuite.measure.plan import Plan, ProbePlan
 from tests.command_streams import Streams
 from tests.synthetic_calibration import calibration, composition

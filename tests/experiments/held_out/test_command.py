@@ -16,7 +16,7 @@ from perfsuite.device.machine import default_threads
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.experiments.held_out.measurement import HELD_OUT, HeldOutRow
-from perfsuite.measure.calibration_store import store_calibration
+from perfsuite.measure.ceiling_store import store_calibration
 from perfsuite.measure.environment import environment_engine
 from tests.command_streams import Refused, Streams
 from tests.synthetic_calibration import calibration, composition

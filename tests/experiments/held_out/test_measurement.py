@@ -14,12 +14,13 @@ from perfsuite.device.profile import find_profile
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import reference_models, reference_weights
-from perfsuite.experiments.held_out.anchor import Anchor, anchor_of
 from perfsuite.experiments.held_out.measurement import (
     HELD_OUT,
     N_GEN,
     N_PROCESSES,
+    Anchor,
     HeldOutRow,
+    anchor_of,
     measure_held_out,
     summarize,
 )

@@ -14,7 +14,7 @@ from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.kernels import traced_view as module
 from perfsuite.experiments.kernels.traced_view import TracedView, traced_view
 from perfsuite.experiments.learnt_mapping import learnt_mapping
-from perfsuite.experiments.traced_run import TracedRun, traced_run
+from perfsuite.experiments.recorder_traces import TracedRun, traced_run
 from perfsuite.experiments.tracing.command_run import traced_by_opencl
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine

@@ -14,8 +14,7 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.experiments.offload.splits import OffloadSweep
-from perfsuite.experiments.offload.sweep import measure_offload
+from perfsuite.experiments.offload.sweep import OffloadSweep, measure_offload
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.llama_plan import llama_plan

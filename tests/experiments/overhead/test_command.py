@@ -17,7 +17,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
 from perfsuite.records.events import Phase
-from perfsuite.verdict.paired import paired_ratio
+from perfsuite.verdict.significance import paired_ratio
 from tests.command_streams import Refused, Streams
 from tests.synthetic_opencl_backend import opencl_backend
 

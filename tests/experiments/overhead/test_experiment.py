@@ -17,7 +17,7 @@ from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
 from perfsuite.experiments.overhead.recorder_sides import Comparison
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
-from perfsuite.verdict.paired import PairedRatio
+from perfsuite.verdict.significance import PairedRatio
 from tests.fake_device import FakeDevice, HostRuns
 
 

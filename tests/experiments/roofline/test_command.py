@@ -14,7 +14,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, read_roofline, write_roofline
-from perfsuite.experiments.roofline.recording import RooflineRequest
+from perfsuite.experiments.roofline.experiment import RooflineRequest
 from perfsuite.measure.plan import LlamaPlan, Plan, SurveyPlan
 from tests.command_streams import Refused, Streams
 from tests.fake_device import FakeDevice, fake_device
@@ -47,7 +47,7 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> Recorder:
     found = Recorder()
-    monkeypatch.setattr("perfsuite.experiments.roofline.recording.record_roofline", found.record)
+    monkeypatch.setattr("perfsuite.experiments.roofline.experiment.record_roofline", found.record)
     monkeypatch.chdir(tmp_path)
     return found
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.experiments.shapes.basis import Answer, RatioBounds, confirmed_answer
-from perfsuite.experiments.shapes.measurements import Measurements
-from perfsuite.experiments.shapes.shape_design import ShapeDesign
+from perfsuite.experiments.shapes.basis import Answer, Measurements, RatioBounds, confirmed_answer
+from perfsuite.experiments.shapes.shape_property import ShapeDesign
 from perfsuite.testing.shape_meters import SimulatedMeters
 from tests.synthetic_shapes import tiled
 

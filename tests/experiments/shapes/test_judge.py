@@ -25,10 +25,9 @@ from perfsuite.experiments.shapes.judge import (
     judge_padding,
 )
 from perfsuite.experiments.shapes.judges import ShapeJudges
-from perfsuite.experiments.shapes.shape_design import DEFAULT, QUICK, ShapeDesign
-from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty
+from perfsuite.experiments.shapes.shape_property import DEFAULT, QUICK, WRONG, ShapeDesign, ShapeProperty
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.calibration_store import store_calibration
+from perfsuite.measure.ceiling_store import store_calibration
 from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.records.outcome import Outcome
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.device.address import reach_of
-from perfsuite.errors import DeviceError, HistoryError, PerfsuiteError
-from perfsuite.masking import masked, masked_command
+from perfsuite.errors import DeviceError, HistoryError, PerfsuiteError, masked, masked_command
 from perfsuite.records.history_place import history_place
 
 
