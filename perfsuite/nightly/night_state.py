@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from perfsuite.nightly.cell_end import CellEnd, has_run
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.option_table import own_name
 from perfsuite.records.codec import read_json, to_plain
-from perfsuite.records.own_files import open_lock
+from perfsuite.records.own_files import is_locked, open_lock
 from perfsuite.records.whole_file import make_folder, place_folder, write_json
 
 #: What the file is called in the folder of a night.
@@ -167,19 +165,8 @@ def held_night(night: Path) -> Iterator[int]:
     """
     handle = open_lock(night / _LOCK_NAME, PerfsuiteError)
     try:
-        deadline_s = time.monotonic() + _ENDING_LIMIT_S
-        while not _is_locked(handle):
-            if time.monotonic() > deadline_s:
-                raise LockedError(f"{night}: another 'perfsuite nightly' is at this night; wait for its end")
-            time.sleep(0.2)
+        if not is_locked(handle, _ENDING_LIMIT_S):
+            raise LockedError(f"{night}: another 'perfsuite nightly' is at this night; wait for its end")
         yield handle
     finally:
         os.close(handle)
-
-
-def _is_locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -7,9 +7,11 @@ is followed, and what another account owns or can write to is refused.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
@@ -81,3 +83,26 @@ def open_lock(path: Path, error_type: type[PerfsuiteError]) -> int:
         os.close(handle)
         raise error_type(f"{path}: is not a file, expected one of perfsuite's own; remove it")
     return handle
+
+
+#: Time between two tries of a lock that is waited for.
+_TRY_S = 0.02
+
+
+def is_locked(handle: int, limit_s: float = 0.0) -> bool:
+    """Lock an open file or folder, once nobody else has it; False where somebody has it for longer than the limit.
+
+    Where the file system knows no locks, nobody has any.
+    """
+    until_s = time.monotonic() + limit_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(_TRY_S)
+        except OSError:
+            return True
+        else:
+            return True

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.own_files import is_locked
 
 #: An open file as a link, on Linux.
 _OPEN_FILE = "/proc/self/fd/{}"
@@ -107,13 +108,13 @@ def _opened(folder: Path) -> tuple[int, Path | None]:
     with suppress(OSError):
         handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         if os.path.exists(_OPEN_FILE.format(handle)):
-            _is_held(handle)
+            is_locked(handle)
             return handle, None
         os.close(handle)  # there is no /proc, by which it gets its name
     while True:
         partial = _beside(folder)
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        if _is_held(handle) and os.fstat(handle).st_nlink:
+        if is_locked(handle) and os.fstat(handle).st_nlink:
             return handle, partial
         os.close(handle)  # somebody has taken it for one that a kill left
 
@@ -139,27 +140,10 @@ def remove_left(folder: Path) -> None:
         with suppress(OSError):
             handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
-                if _is_locked(handle):
-                    os.unlink(path)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
             finally:
                 os.close(handle)
-
-
-def _is_locked(handle: int) -> bool:
-    """Lock a file; return False where another process has it."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_held(handle: int) -> bool:
-    """Lock a file, or go without where its file system knows no locks; return False where another process has it."""
-    try:
-        return _is_locked(handle)
-    except OSError:
-        return True
 
 
 def make_folder(folder: Path) -> None:

@@ -9,9 +9,7 @@ link has an entry of its own. What ran on the machine itself has none: machines 
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +20,7 @@ from perfsuite.errors import BaselineError
 from perfsuite.records.codec import Number, Size, from_plain, parsed_json, plain_json, to_plain
 from perfsuite.records.events import KeptOutputs
 from perfsuite.records.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields, without_engine
+from perfsuite.records.own_files import is_locked
 from perfsuite.records.whole_file import json_text, make_folder
 from perfsuite.records.whole_set import complete, pending_text, plain_name, write_together
 from perfsuite.verdict.entry import Anchor, Approval, BaselineEntry, StoredSession, first_entry
@@ -224,25 +223,12 @@ def changing(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise BaselineError(f"{folder}: cannot be written ({error.strerror})") from error
     try:
-        deadline_s = time.monotonic() + LOCK_LIMIT_S
-        while not _is_locked(handle):
-            if time.monotonic() > deadline_s:
-                raise BaselineError(f"{folder}: another command has been changing it for {LOCK_LIMIT_S:g} s; try again")
-            time.sleep(0.02)
+        if not is_locked(handle, LOCK_LIMIT_S):
+            raise BaselineError(f"{folder}: another command has been changing it for {LOCK_LIMIT_S:g} s; try again")
         complete(folder, BaselineError)
         yield
     finally:
         os.close(handle)  # and so the lock, as a kill would
-
-
-def _is_locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
 
 
 def write_baselines(*changed: BaselineFile, texts: Mapping[Path, str] | None = None) -> None:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 from perfsuite.errors import NativeBuildError
-from perfsuite.records.own_files import open_lock
+from perfsuite.records.own_files import is_locked, open_lock
 
 #: As ninja begins its lines.
 _COUNTED = re.compile(r"\[(\d+)/(\d+)\]")
 
 #: Longest for one program: llama.cpp on one slow core.
 _STEP_LIMIT_S = 2 * 3600.0
-
-_LOOK_S = 0.2
 
 
 class Tell(Protocol):
@@ -100,20 +96,10 @@ def one_at_a_time(path: Path, tell: Tell) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = open_lock(path, NativeBuildError)
     try:
-        end_s = time.monotonic() + _STEP_LIMIT_S
-        while not _is_locked(handle):
+        if not is_locked(handle):
             tell("waiting for somebody who makes the same")
-            if time.monotonic() >= end_s:
-                raise NativeBuildError(f"{path}: somebody has made the same for {_STEP_LIMIT_S:.0f} s; look who it is")
-            time.sleep(_LOOK_S)
+        if not is_locked(handle, _STEP_LIMIT_S):
+            raise NativeBuildError(f"{path}: somebody has made the same for {_STEP_LIMIT_S:.0f} s; look who it is")
         yield
     finally:
         os.close(handle)
-
-
-def _is_locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
