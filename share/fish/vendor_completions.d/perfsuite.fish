@@ -51,7 +51,7 @@ function _shtab_perfsuite_using
 end
 
 set -g _shtab_perfsuite_commands baseline 'baseline record' 'baseline diff' 'baseline approve' 'baseline show' 'baseline anchor' 'baseline prune' engines 'engines list' 'engines show' 'engines keep' 'engines export' 'engines import' 'engines prune' export 'export pytest-benchmark' 'export llama-bench' 'export llama-bench-jsonl' 'export llama-bench-sql' 'export backend-ops-sql' 'export junit' 'export github' 'export github-annotations' 'export markdown' 'export openmetrics' 'export csv' history 'history runs' 'history cases' 'history trend' 'history changes' 'history page' 'history add' 'history compact' 'history sql' llama-bench 'llama-bench export' 'llama-bench show' plot report experts kernels live trace bisect compare ingest nightly offload policy 'policy gemm' 'policy bmm' 'policy gemv' 'policy attention' 'policy check' roofline study sweep calibrate forecast held-out reproduce variants certify fidelity overhead architectures bundle completion devices 'devices list' 'devices show' 'devices remove' 'devices add' 'devices probe' 'devices setup' 'devices doctor' 'devices unlock' prompts synthesize
-set -g _shtab_perfsuite_opts_with_value --acceptance --address --again --architecture --axis --b --backend --bandwidth --baseline-dir --batch --board --buffer --build --build-commit --bundle --cache --cache-type-k --cache-type-v --case --choose --chunk --compiler --compute-efficiency --context --conventions --counters --csv --description --device --dispatch-us --draft --draft-tokens --duration --farm --flash-attn --folder --format --from --ggml-include --gpu-layers --head-size --heads --history --home --identity-file --inject --inject-operator --k --keep --kernel --kernel-budget --known-hosts-file --kv-heads --kv-type --last --layers --least --like --limit --limit-s --llama --llama-bench --llama-bench-model --lora-rank --m --margin --max-kl --measured-tpot-s --measured-ttft-s --memory-efficiency --memory-limit --mmproj --model --n --n-depth --n-gen --n-prompt --new-tokens --old-llama --opencl-platform --output --pairs --parallel --pid --plot --power-w --processes --processor --prompt --python --quant --quantization --random --reason --recorder --repetitions --replicates --repo --results --rounds --rows --runs --scenario --seed --socket --source --state --stretches --subject --sweep --table --target --threads --tile --tiles --top --tops --trace --trace-floor --type --ubatch-size --variant --vector --vectors --wheels --where --workload --wrong -ctk -ctv -d -fa -m -n -o -p -t -ub
+set -g _shtab_perfsuite_opts_with_value --acceptance --address --again --architecture --axis --b --backend --bandwidth --baseline-dir --batch --board --buffer --build --build-commit --bundle --cache --cache-type-k --cache-type-v --case --choose --chunk --compiler --compute-efficiency --context --conventions --counters --csv --description --device --dispatch-us --draft --draft-tokens --duration --farm --flash-attn --folder --from --ggml-include --gpu-layers --head-size --heads --history --home --identity-file --inject --inject-operator --k --keep --kernel --kernel-budget --known-hosts-file --kv-heads --kv-type --last --layers --least --like --limit --limit-s --llama --llama-bench --llama-bench-model --lora-rank --m --margin --max-kl --measured-tpot-s --measured-ttft-s --memory-efficiency --memory-limit --mmproj --model --n --n-depth --n-gen --n-prompt --new-tokens --old-llama --opencl-platform --output --pairs --parallel --pid --plot --power-w --processes --processor --prompt --quant --quantization --random --reason --recorder --repetitions --replicates --repo --results --rounds --rows --runs --scenario --seed --socket --source --state --stretches --subject --sweep --table --target --threads --tile --tiles --top --tops --trace --trace-floor --type --ubatch-size --variant --vector --vectors --where --workload --wrong -ctk -ctv -d -fa -m -n -o -p -t -ub
 
 complete -c perfsuite -e
 complete -c perfsuite -f
@@ -203,7 +203,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using history cases' -l history -xka 
 complete -c perfsuite -n '_shtab_perfsuite_using history; and test $_shtab_perfsuite_npos -eq 0' -a trend -d 'Show one case over all runs.'
 complete -c perfsuite -n '_shtab_perfsuite_using history trend' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using history trend' -l last -x -d 'only the newest N runs of each device and board'
-complete -c perfsuite -n '_shtab_perfsuite_using history trend' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture, PNG or SVG'
+complete -c perfsuite -n '_shtab_perfsuite_using history trend' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture (.svg)'
 complete -c perfsuite -n '_shtab_perfsuite_using history trend' -l device -xka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'only runs on this device'
 complete -c perfsuite -n '_shtab_perfsuite_using history trend' -l board -x -d 'only runs on this board: identity, its first letters, or host name'
 complete -c perfsuite -n '_shtab_perfsuite_using history trend' -l json -d 'print JSON'
@@ -259,8 +259,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using llama-bench show; and test $_sh
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a plot -d 'Draw a paper'"'"'s figure, or the rooflines of published devices.'
 complete -c perfsuite -n '_shtab_perfsuite_using plot' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using plot' -l list -d 'list the pictures'
-complete -c perfsuite -n '_shtab_perfsuite_using plot' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'file to write (default PICTURE.png)'
-complete -c perfsuite -n '_shtab_perfsuite_using plot' -l format -xka "png svg" -d 'format (default: by the output'"'"'s suffix, else png)'
+complete -c perfsuite -n '_shtab_perfsuite_using plot' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'file to write (default PICTURE.svg)'
 complete -c perfsuite -n '_shtab_perfsuite_using plot' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using plot; and test $_shtab_perfsuite_npos -ge 0' -ka "life-fig3 life-fig4 life-fig5 life-fig6 life-fig7 life-fig8 life-fig9 roofline-published" -d 'names of pictures; see --list'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a report -d 'Show one run or several as an HTML page.'
@@ -271,7 +270,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using report; and test $_shtab_perfsu
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a experts -d 'Show how often an MoE model reuses its experts.'
 complete -c perfsuite -n '_shtab_perfsuite_using experts' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using experts' -l cache -x -d 'show the hits of a cache of N experts a layer'
-complete -c perfsuite -n '_shtab_perfsuite_using experts' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture, PNG or SVG'
+complete -c perfsuite -n '_shtab_perfsuite_using experts' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture (.svg)'
 complete -c perfsuite -n '_shtab_perfsuite_using experts' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using experts; and test $_shtab_perfsuite_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'folder of '"'"'perfsuite trace'"'"', or its file'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a kernels -d 'Show the OpenCL kernels that llama.cpp launches.'
@@ -390,7 +389,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using offload' -l gpu-layers -x -d 'n
 complete -c perfsuite -n '_shtab_perfsuite_using offload' -l rounds -x -d 'processes for each number (default 3)'
 complete -c perfsuite -n '_shtab_perfsuite_using offload' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using offload' -s q -l quiet -d 'print the answer alone'
-complete -c perfsuite -n '_shtab_perfsuite_using offload' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture, PNG or SVG'
+complete -c perfsuite -n '_shtab_perfsuite_using offload' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture (.svg)'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a policy -d 'Choose tiles and backends by shape.'
 complete -c perfsuite -n '_shtab_perfsuite_using policy' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using policy; and test $_shtab_perfsuite_npos -eq 0' -a gemm -d 'Measure the policy of gemm.'
@@ -494,7 +493,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using roofline' -l published -d 'show
 complete -c perfsuite -n '_shtab_perfsuite_using roofline' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using roofline' -s q -l quiet -d 'print the answer alone'
 complete -c perfsuite -n '_shtab_perfsuite_using roofline' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'file of the run'
-complete -c perfsuite -n '_shtab_perfsuite_using roofline' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw PNG or SVG files whose names begin so'
+complete -c perfsuite -n '_shtab_perfsuite_using roofline' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw .svg files whose names begin so'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a study -d 'Compare quantisations by latency and accuracy.'
 complete -c perfsuite -n '_shtab_perfsuite_using study' -s h -l help -d 'show this help message and exit'
 complete -c perfsuite -n '_shtab_perfsuite_using study' -l dry-run -d 'check the plan and list what it measures'
@@ -502,7 +501,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using study' -l from -xka "(__fish_co
 complete -c perfsuite -n '_shtab_perfsuite_using study' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using study' -s q -l quiet -d 'print the answer alone'
 complete -c perfsuite -n '_shtab_perfsuite_using study' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write the study as JSON'
-complete -c perfsuite -n '_shtab_perfsuite_using study' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture, PNG or SVG'
+complete -c perfsuite -n '_shtab_perfsuite_using study' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture (.svg)'
 complete -c perfsuite -n '_shtab_perfsuite_using study; and test $_shtab_perfsuite_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'TOML file, as docs/study.md describes'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a sweep -d 'Measure one operation over a range of sizes.'
 complete -c perfsuite -n '_shtab_perfsuite_using sweep' -s h -l help -d 'show this help message and exit'
@@ -527,7 +526,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using sweep' -l no-verify -d 'do not 
 complete -c perfsuite -n '_shtab_perfsuite_using sweep' -l expected-only -d 'measure nothing, show the model'
 complete -c perfsuite -n '_shtab_perfsuite_using sweep' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using sweep' -s q -l quiet -d 'print the answer alone'
-complete -c perfsuite -n '_shtab_perfsuite_using sweep' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture, PNG or SVG'
+complete -c perfsuite -n '_shtab_perfsuite_using sweep' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture (.svg)'
 complete -c perfsuite -n '_shtab_perfsuite_using sweep' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write JSON into this file'
 complete -c perfsuite -n '_shtab_perfsuite_using sweep' -l csv -xka "(__fish_complete_path (commandline -ct))" -d 'write one row for each size'
 complete -c perfsuite -n '_shtab_perfsuite_using sweep; and test $_shtab_perfsuite_npos -eq 0' -ka "gemm bmm gemv attention" -d 'what to compute'
@@ -695,11 +694,6 @@ complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l processor -x 
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l compiler -xka "gcc zig" -d 'compiler (default gcc, or zig if gcc'"'"'s programs would not run)'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l opencl -d 'include llama.cpp'"'"'s OpenCL backend (default: if the device has OpenCL)'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l remove -d 'remove all that setup installed there'
-complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l with-python -d 'install the suite in Python there instead'
-complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l wheels -xka "(__fish_complete_directories)" -d 'folder with wheels, which pip looks at first'
-complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l offline -d 'install from --wheels alone'
-complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l python -x -d 'Python on the device (default python3)'
-complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l force -d 'install and compile again'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup' -s q -l quiet -d 'print the answer alone'
 complete -c perfsuite -n '_shtab_perfsuite_using devices setup; and test $_shtab_perfsuite_npos -eq 0' -ka "counted counted-arm generic-adb generic-serial generic-ssh host jetson-orin-nano orangepi5 pixel8pro raspberrypi5 rubikpi" -d 'a device of '"'"'perfsuite devices list'"'"''
@@ -722,7 +716,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using prompts' -l random -x -d 'also 
 complete -c perfsuite -n '_shtab_perfsuite_using prompts' -l json -d 'print JSON'
 complete -c perfsuite -n '_shtab_perfsuite_using prompts' -s q -l quiet -d 'print the answer alone'
 complete -c perfsuite -n '_shtab_perfsuite_using prompts' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write the subset as JSON lines'
-complete -c perfsuite -n '_shtab_perfsuite_using prompts' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture, PNG or SVG'
+complete -c perfsuite -n '_shtab_perfsuite_using prompts' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'draw a picture (.svg)'
 complete -c perfsuite -n '_shtab_perfsuite_using prompts; and test $_shtab_perfsuite_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'JSON lines with prompt, text, question or n_tokens; CSV with n_tokens; or one length a line'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a synthesize -d 'Write a GGUF file with real shapes and random weights.'
 complete -c perfsuite -n '_shtab_perfsuite_using synthesize' -s h -l help -d 'show this help message and exit'
