@@ -77,4 +77,4 @@ def end_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
     """Let the kernel signal this process as soon as the thread that started it, of the process `parent`, ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:  # it died before its death was asked for
-        sys.exit(1)
+        sys.exit("the process that started this one is gone")

@@ -100,7 +100,7 @@ def test_a_run_that_measures_nothing_leaves_signals_alone(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a list of the cases nor a run without a device hears signals."""
-    heard = []
+    heard: list[object] = []
     monkeypatch.setattr("perfsuite.plugin.hooks.requests_heard", heard.append)
     pytester.runpytest_inprocess("--device=host", f"--model={STORED_MODEL}", "--collect-only", "-q")
     pytester.makepyfile("def test_x(): pass")

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "perfsuite/clock.h"
+#include "failure.h"
 #include "sha256.h"
 #include "text.h"
 
@@ -29,7 +30,7 @@ void end_with_parent() {
     if (parent) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
         if (parent != std::to_string(::getppid())) { /* it died before its death was asked for */
-            ::_exit(1);
+            throw Failure("the process that started this worker is gone");
         }
     }
 }

@@ -9,7 +9,8 @@
 
 namespace perfsuite {
 
-/* Lets the kernel kill this process with whoever started it, as far as the environment says who that is. */
+/* Lets the kernel kill this process with whoever started it, as far as the environment says who that is.
+ * A `Failure` where that is gone already. */
 void end_with_parent();
 
 /* What is resident now: [at_ns, anonymous, file, shared bytes]; nil where the kernel does not say (before Linux 4.5). */
