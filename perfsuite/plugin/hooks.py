@@ -110,7 +110,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind not in own]
         _parametrize(metafunc, BROUGHT, ids)
     if STATEMENT in metafunc.fixturenames:
-        names = [] if session is None else list(session.enumerated.sweeps.statements())
+        sweeps = None if session is None else session.enumerated.sweeps
+        names = [] if sweeps is None else list(sweeps.statements())
         _parametrize(metafunc, STATEMENT, names)
 
 
