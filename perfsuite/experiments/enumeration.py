@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.cases import (
@@ -18,8 +18,7 @@ from perfsuite.expectation.cases import (
 )
 from perfsuite.experiments.binding.measurement import binding_cases, is_asked
 from perfsuite.experiments.forecasts import Forecasts
-from perfsuite.experiments.protocol import Experiment
-from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
+from perfsuite.experiments.protocol import Experiment, Sweeps
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.case import KERNELS, Case
 from perfsuite.records.events import EMBEDDING_ROLE, GRAPH_PHASES, Phase
@@ -47,11 +46,15 @@ def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experimen
     Raises `PerfsuiteError` where an experiment's options are wrong, or nobody brings one that was named.
     """
     asked = (name for name, is_asked in OWN.items() if is_asked(config))
-    own = (import_module(f"perfsuite.experiments.{name}.experiment") for name in asked)
-    found = [each for module in own for each in module.open_experiments(config, forecasts)]
+    found = [each for name in asked for each in _module(name).open_experiments(config, forecasts)]
     for name in config.experiments:
         found += _brought(name, config, forecasts)
     return tuple(found)
+
+
+def _module(name: str) -> Any:
+    """Load what an experiment of the suite is opened by."""
+    return import_module(f"perfsuite.experiments.{name}.experiment")
 
 
 def _brought(name: str, config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
@@ -76,7 +79,7 @@ class Enumeration:
     """Everything that a run can measure and judge."""
 
     cases: dict[str, Case]
-    sweeps: Sweeps = field(default_factory=Sweeps)
+    sweeps: Sweeps | None = None
     #: Which kernel computes which operator, on the OpenCL backend.
     mapping: KernelMapping | None = None
     #: What options ask for beside the groups.
@@ -99,8 +102,8 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[st
             cases += kernel_cases()
     experiments = open_experiments(config, forecasts)
     cases += (case for experiment in experiments for case in experiment.cases())
-    sweeps = open_sweeps(config) if config.sweeps else Sweeps()
-    cases += sweeps.cases()
+    sweeps: Sweeps | None = _module("roofline").open_sweeps(config) if config.sweeps else None
+    cases += sweeps.cases() if sweeps else ()
     return Enumeration(
         cases={case.case_id: case for case in cases}, sweeps=sweeps, mapping=mapping, experiments=experiments
     )

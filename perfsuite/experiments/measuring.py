@@ -17,7 +17,6 @@ from perfsuite.errors import (
     PlannedError,
     SaturatedError,
 )
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, write_roofline
 from perfsuite.experiments.binding.measurement import BINDING, measure_binding, n_binding_pairs
 from perfsuite.experiments.engine_pairs import measure_pairs
 from perfsuite.experiments.engine_replicates import measure_llama
@@ -27,9 +26,8 @@ from perfsuite.experiments.kept_speed import ceiling_time_ns, with_speed_problem
 from perfsuite.experiments.kernel_pairs import measure_kernels_beside
 from perfsuite.experiments.kernel_replicates import measure_kernels, opencl_device
 from perfsuite.experiments.progress import ProgressLine, Terminal
-from perfsuite.experiments.protocol import Experiment
+from perfsuite.experiments.protocol import Experiment, Sweeps
 from perfsuite.experiments.replicates import GroupSamples
-from perfsuite.experiments.roofline.experiment import Sweeps, measure_roofline, n_steps
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
@@ -56,8 +54,8 @@ class Measuring:
     #: By id, of the selected cases and statements: the margin that their test's marker sets.
     marker_margins: Mapping[str, float | None] = field(default_factory=dict)
     groups: dict[str, GroupSamples] = field(default_factory=dict)
-    #: What the sweeps have measured.
-    roofline: RooflineRun | None = None
+    #: The selected sweeps.
+    sweeps: Sweeps | None = None
     #: What pairs said, by case id, whether a test has asked for it or not.
     paired: dict[str, Judgement] = field(default_factory=dict)
     #: The kinds of experiments that came to their end.
@@ -83,14 +81,14 @@ class Measuring:
         self.marker_margins = marker_margins
         cases = self.enumerated.cases
         selected = [cases[case_id] for case_id in marker_margins if case_id in cases]
-        sweeps = self.enumerated.sweeps.only(tuple(marker_margins))
-        if not selected and not sweeps.points:
+        self.sweeps = self.enumerated.sweeps.only(tuple(marker_margins)) if self.enumerated.sweeps else None
+        if not selected and self.sweeps is None:
             return
         if self.config.is_against:
             self._measure_pairs(selected, reporter)
             return
         try:
-            self._measure_groups(selected, sweeps, reporter)
+            self._measure_groups(selected, reporter)
         finally:
             self._judge_speed()
 
@@ -134,7 +132,7 @@ class Measuring:
         self.paired.update(paired.judgements)
         return paired.group
 
-    def _measure_groups(self, selected: Sequence[Case], sweeps: Sweeps, reporter: Terminal | None) -> None:
+    def _measure_groups(self, selected: Sequence[Case], reporter: Terminal | None) -> None:
         """Measure against forecasts and stored baselines, ceilings before and after."""
         wanted = {group_of_kind(case.kind) for case in selected}
         examined = self._examined(selected)
@@ -142,7 +140,8 @@ class Measuring:
         n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
         n_binding = n_binding_pairs(self.config) if BINDING in wanted else 0
         n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates + n_binding
-        n_sweeps = n_steps(self.config, sweeps) if sweeps.points else 0
+        sweeps = self.sweeps
+        n_sweeps = sweeps.n_steps if sweeps else 0
         n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
         progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2 * is_timed)
         if n_calibrating:
@@ -161,8 +160,8 @@ class Measuring:
         if "kernels" in wanted:
             kernels = [case for case in selected if case.kind == "kernel"]
             self._group("kernels", lambda: self._measure_kernels(kernels, progress))
-        if sweeps.points:
-            self._group(ROOFLINE, lambda: self._measure_sweeps(sweeps, progress))
+        if sweeps is not None:
+            self._group(ROOFLINE, lambda: sweeps.measure(progress))
         self._examine_all(examined, progress)
         if is_timed:
             self._probe_if_can(progress)
@@ -240,12 +239,6 @@ class Measuring:
     def _margins(self, cases: Sequence[Case]) -> dict[str, float]:
         margins = self.config.margins
         return {case.case_id: margins.margin_ratio(case.kind, self.marker_margins[case.case_id]) for case in cases}
-
-    def _measure_sweeps(self, sweeps: Sweeps, progress: ProgressLine) -> GroupSamples:
-        """Measure the sweeps, and keep what they have measured beside the run's file."""
-        group, self.roofline = measure_roofline(self.config, sweeps, progress)
-        write_roofline(self.roofline, self.config.run_dir / "roofline.json")
-        return group
 
     def _examine(self, experiment: Experiment, case_ids: Sequence[str], progress: ProgressLine) -> None:
         """Let an experiment measure its cases; it is no group, for it has no baselines."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
 
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.records.case import Case
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.records.case import Case, Expectation
+from perfsuite.records.outcome import Judgement, Outcome, Statement
 
 
 class Experiment(ABC):
@@ -50,3 +52,33 @@ class Experiment(ABC):
 
     def close(self) -> None:  # noqa: B027 - most have nothing to end
         """End what still runs."""
+
+
+class Sweeps(Protocol):
+    """Workloads beside the run's own, which a run measures as one group, and statements about them."""
+
+    def cases(self) -> Iterator[Case]:
+        """Enumerate the cases; nothing is measured yet."""
+
+    def statements(self) -> Iterator[str]:
+        """Name what is checked beside each case by itself."""
+
+    def only(self, names: Sequence[str]) -> Sweeps | None:
+        """Leave out what no named case or statement is of; None where nothing is left."""
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps of progress they are."""
+
+    def measure(self, progress: ProgressLine) -> GroupSamples:
+        """Measure them all, and keep what was measured in the run's folder."""
+
+    def expectation(self, case_id: str) -> Expectation:
+        """Return what is known of a case's time; nothing before they were measured."""
+
+    @property
+    def told(self) -> tuple[Statement, ...]:
+        """The statements that somebody has asked for."""
+
+    def statement(self, name: str) -> Statement | None:
+        """Check a statement; None where they were not measured."""

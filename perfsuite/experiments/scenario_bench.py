@@ -11,8 +11,8 @@ from statistics import median
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.expectation.roofline.bench_work import PHASE_KINDS, row_works
 from perfsuite.expectation.roofline.roofline_run import Row, RowKind, subject_of
+from perfsuite.expectation.roofline.row_works import PHASE_KINDS, row_works
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.expectation.roofline.work import Work
 from perfsuite.measure.board.protocol import Board

@@ -20,8 +20,6 @@ from perfsuite.experiments.measuring import ROOFLINE, Measuring
 from perfsuite.experiments.progress import Terminal
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.replicates import GroupSamples
-from perfsuite.experiments.roofline.checks import all_checks
-from perfsuite.experiments.roofline.experiment import roofline_expectation, unmeasured_statement
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
@@ -55,7 +53,6 @@ class PerfSession:
     #: What is said of the reference that the run has left for the next one.
     first_notes: tuple[str, ...] = ()
     started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
-    _statements: dict[str, Statement] = field(default_factory=dict)
 
     @property
     def cases(self) -> Mapping[str, Case]:
@@ -85,13 +82,11 @@ class PerfSession:
 
     def statement(self, name: str) -> Statement:
         """Check a statement about the sweeps; undecided, with the reason, where they could not be measured."""
-        roofline = self.measured.roofline
-        if roofline is None:
-            reason = self._reason(ROOFLINE) or "the sweeps were not measured"
-            return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
-        if not self._statements:
-            self._statements = {check.name: check for check in all_checks(roofline)}
-        return self._statements.get(name) or unmeasured_statement(roofline, name)
+        sweeps = self.measured.sweeps
+        if sweeps is not None and (found := sweeps.statement(name)) is not None:
+            return found
+        reason = self._reason(ROOFLINE) or "the sweeps were not measured"
+        return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
 
     @property
     def has_results(self) -> bool:
@@ -200,7 +195,8 @@ class PerfSession:
     @property
     def is_undecided(self) -> bool:
         """Whether there are cases or statements, and nothing was found out about any."""
-        is_told = any(statement.holds is not None for statement in self._statements.values())
+        told = self.measured.sweeps.told if self.measured.sweeps else ()
+        is_told = any(statement.holds is not None for statement in told)
         return not is_told and is_nothing_judged(each.outcome for each in self.judgements.values())
 
     @property
@@ -341,8 +337,7 @@ class PerfSession:
             return Expectation()
         if case.kind != ROOFLINE:
             return self.forecasts.expectation(case)
-        roofline = self.measured.roofline
-        return Expectation() if roofline is None else roofline_expectation(roofline, case.case_id)
+        return Expectation() if self.measured.sweeps is None else self.measured.sweeps.expectation(case.case_id)
 
     def _samples(self, case: Case, group: str) -> CaseSamples:
         reason = self._reason(group)

@@ -121,7 +121,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _names(session: PerfSession, argument: str) -> Sequence[str]:
     """Return the cases or statements that an argument of a function stands for."""
     if argument == STATEMENT:
-        return list(session.enumerated.sweeps.statements())
+        sweeps = session.enumerated.sweeps
+        return [] if sweeps is None else list(sweeps.statements())
     arguments = {kind: name for name, kind in CASE_KINDS.items()}
     return [each.case_id for each in session.cases.values() if arguments.get(each.kind, BROUGHT) == argument]
 

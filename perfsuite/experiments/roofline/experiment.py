@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from perfsuite import __version__
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, subject_of
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, subject_of, write_roofline
 from perfsuite.expectation.roofline.survey import Survey, merge_surveys
 from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint, SweepSubject, sweep_points
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Sweeps
 from perfsuite.experiments.replicates import GroupSamples
-from perfsuite.experiments.roofline.checks import BOUNDED, bound_check, expected_regime, floor_ns, series_checks_of
+from perfsuite.experiments.roofline.checks import (
+    BOUNDED,
+    all_checks,
+    bound_check,
+    expected_regime,
+    floor_ns,
+    series_checks_of,
+)
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench, measure_memories, measure_rows
 from perfsuite.measure.device_survey import SurveyRequest, measure_bounds, survey_device
@@ -85,32 +93,100 @@ def _measured(points: Sequence[SweepPoint], bench: Bench, progress: Progress) ->
 _REGIME = "/regime"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweeps:
-    """The sweeps that a run was asked for, enumerated and not measured."""
+@dataclass(kw_only=True)
+class RooflineSweeps:
+    """The sweeps that a run was asked for, under its device's roofline."""
 
-    points: tuple[SweepPoint, ...] = ()
+    config: RunConfig
+    points: tuple[SweepPoint, ...]
     #: Whether the ceilings are held against other programs.
     with_bounds: bool = True
+    #: What was measured.
+    run: RooflineRun | None = None
+    _checks: dict[str, Statement] = field(default_factory=dict, init=False)
 
     def cases(self) -> Iterator[Case]:
         """Enumerate a case for each phase and whole run of each workload."""
         for point in self.points:
             yield from (Case(case_id=case_id, kind="roofline") for case_id in _case_ids(point))
 
-    def statements(self) -> tuple[str, ...]:
+    def statements(self) -> Iterator[str]:
         """Name what is checked beside each case by itself: its regime, and the order within sweeps."""
-        regimes = [f"{case_id}{_REGIME}" for point in self.points for case_id in _case_ids(point, _has_regime)]
-        series = series_checks_of({point.sweep for point in self.points})
-        memory = [f"memory/{point.workload.prefix}" for point in self.points if has_memory(point)]
-        return (*regimes, *series, *memory, *(BOUNDED if self.points else ()))
+        for point in self.points:
+            yield from (f"{case_id}{_REGIME}" for case_id in _case_ids(point, _has_regime))
+        yield from series_checks_of({point.sweep for point in self.points})
+        yield from (f"memory/{point.workload.prefix}" for point in self.points if has_memory(point))
+        yield from BOUNDED
 
-    def only(self, names: Sequence[str]) -> Sweeps:
+    def only(self, names: Sequence[str]) -> RooflineSweeps | None:
         """Leave out the workloads of which no case and no statement is wanted; bounds alone leave the first."""
         wanted = set(names)
         points = tuple(point for point in self.points if not wanted.isdisjoint(_names(point)))
         with_bounds = not wanted.isdisjoint(BOUNDED)
-        return Sweeps(points=points or self.points[:with_bounds], with_bounds=with_bounds)
+        points = points or self.points[:with_bounds]
+        return replace(self, points=points, with_bounds=with_bounds) if points else None
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps the sweeps are: every process, and two of the ceilings before and after."""
+        return 4 + len(self.points) * min(self.config.n_replicates, N_PROCESSES)
+
+    def measure(self, progress: ProgressLine) -> GroupSamples:
+        """Measure the ceilings and every workload, and keep what was measured beside the run's file."""
+        config = self.config
+        request = RooflineRequest(
+            survey=SurveyRequest(
+                profile=config.profile,
+                n_threads=config.n_threads,
+                thread_counts=thread_counts(config.board.facts().usable_threads),
+                board=config.board,
+                log_dir=config.run_dir,
+                opencl_platform=config.opencl_platform,
+            ),
+            base=(),
+            sweeps=self.points,
+            with_bounds=self.with_bounds,
+            bench=Bench(
+                engine=config.engine,
+                profile=config.profile,
+                board=config.board,
+                n_processes=min(config.n_replicates, N_PROCESSES),
+            ),
+        )
+        progress.extend_to(self.n_steps)
+        self.run = run = record_roofline(request, lambda text: progress.step(f"sweeps, {text}"))
+        write_roofline(run, config.run_dir / "roofline.json")
+        samples = {row.case: CaseSamples(case_id=row.case, samples_ns=row.samples_ns) for row in run.rows}
+        for case in self.cases():
+            samples.setdefault(case.case_id, CaseSamples(case_id=case.case_id, samples_ns=()))
+        measured_with = {"engine": " ".join(run.engine.split()[:4]), "backend": config.backend}
+        fingerprint = {**config.board.facts().fingerprint, **measured_with}
+        return GroupSamples(samples=samples, fingerprint=fingerprint, description=run.engine)
+
+    def expectation(self, case_id: str) -> Expectation:
+        """Return the least time that the ceilings allow a case."""
+        row = next((row for row in self.run.rows if row.case == case_id), None) if self.run else None
+        return (
+            Expectation() if row is None or self.run is None else Expectation(floor_ns=round(floor_ns(self.run, row)))
+        )
+
+    @property
+    def told(self) -> tuple[Statement, ...]:
+        """All statements, once one was asked for."""
+        return tuple(self._checks.values())
+
+    def statement(self, name: str) -> Statement | None:
+        """Check a statement; None where nothing was measured."""
+        if self.run is None:
+            return None
+        if not self._checks:
+            self._checks = {check.name: check for check in all_checks(self.run)}
+        if name not in self._checks and name in BOUNDED:
+            return bound_check(self.run, name)
+        unmeasured = Statement(
+            name=name, claim="the case is measured", holds=None, evidence="no process has measured it"
+        )
+        return self._checks.get(name, unmeasured)
 
 
 def open_sweeps(config: RunConfig) -> Sweeps:
@@ -122,56 +198,7 @@ def open_sweeps(config: RunConfig) -> Sweeps:
         is_long=config.long_sweeps,
         cache_dir=config.cache_dir / "models",
     )
-    return Sweeps(points=sweep_points(config.sweeps, subject))
-
-
-def measure_roofline(config: RunConfig, sweeps: Sweeps, progress: ProgressLine) -> tuple[GroupSamples, RooflineRun]:
-    """Measure the ceilings and every workload of the sweeps; return the samples by case, and the run."""
-    request = RooflineRequest(
-        survey=SurveyRequest(
-            profile=config.profile,
-            n_threads=config.n_threads,
-            thread_counts=thread_counts(config.board.facts().usable_threads),
-            board=config.board,
-            log_dir=config.run_dir,
-            opencl_platform=config.opencl_platform,
-        ),
-        base=(),
-        sweeps=sweeps.points,
-        with_bounds=sweeps.with_bounds,
-        bench=Bench(
-            engine=config.engine,
-            profile=config.profile,
-            board=config.board,
-            n_processes=min(config.n_replicates, N_PROCESSES),
-        ),
-    )
-    progress.extend_to(n_steps(config, sweeps))
-    run = record_roofline(request, lambda text: progress.step(f"sweeps, {text}"))
-    samples = {row.case: CaseSamples(case_id=row.case, samples_ns=row.samples_ns) for row in run.rows}
-    for case in sweeps.cases():
-        samples.setdefault(case.case_id, CaseSamples(case_id=case.case_id, samples_ns=()))
-    measured_with = {"engine": " ".join(run.engine.split()[:4]), "backend": config.backend}
-    fingerprint = {**config.board.facts().fingerprint, **measured_with}
-    return GroupSamples(samples=samples, fingerprint=fingerprint, description=run.engine), run
-
-
-def n_steps(config: RunConfig, sweeps: Sweeps) -> int:
-    """Return how many steps the sweeps are: every process, and two of the ceilings before and after."""
-    return 4 + len(sweeps.points) * min(config.n_replicates, N_PROCESSES)
-
-
-def roofline_expectation(run: RooflineRun, case_id: str) -> Expectation:
-    """Return the least time that the ceilings allow a case."""
-    row = next((row for row in run.rows if row.case == case_id), None)
-    return Expectation() if row is None else Expectation(floor_ns=round(floor_ns(run, row)))
-
-
-def unmeasured_statement(run: RooflineRun, name: str) -> Statement:
-    """Say of a statement that the run cannot tell why not."""
-    if name in BOUNDED:
-        return bound_check(run, name)
-    return Statement(name=name, claim="the case is measured", holds=None, evidence="no process has measured it")
+    return RooflineSweeps(config=config, points=sweep_points(config.sweeps, subject))
 
 
 def _has_regime(point: SweepPoint, kind: RowKind) -> bool:

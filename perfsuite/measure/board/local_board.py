@@ -84,7 +84,7 @@ class LocalBoard:
 
     def covariates(self) -> Mapping[str, float | None]:
         """Return load, clock, temperature, battery and power as they are now."""
-        from perfsuite.device.fingerprint import device_covariates  # only whoever measures needs it
+        from perfsuite.device.covariates import device_covariates  # only whoever measures needs it
 
         return device_covariates(zones=self.conditions.thermal_zones, processors=self.conditions.processors)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.roofline.bench_work import row_works
 from perfsuite.expectation.roofline.roofline_run import RowKind
+from perfsuite.expectation.roofline.row_works import row_works
 from perfsuite.expectation.roofline.survey import ProcessorCeilings
 from perfsuite.expectation.roofline.work import Work, WorkPart, fastest_flops_per_s, work_of
 from perfsuite.records.case import CaseCost

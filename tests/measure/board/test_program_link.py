@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.fingerprint import device_covariates
+from perfsuite.device.covariates import device_covariates
 from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import Conditions
