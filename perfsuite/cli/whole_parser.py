@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from perfsuite import __version__
 from perfsuite.cli.command_help import Commands, ParagraphFormatter, Parser
 from perfsuite.cli.registry import COMMANDS, Purpose
 from perfsuite.errors import meant
@@ -56,7 +57,7 @@ def _bare_parser() -> tuple[Parser, Commands]:
         formatter_class=ParagraphFormatter,
     )
     text = "show the versions that a measurement depends on"  # which `perfsuite.cli` itself does
-    parser.add_argument("--version", action="store_true", help=text)
+    parser.add_argument("--version", action="version", version=f"perfsuite {__version__}", help=text)
     return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
 
 
