@@ -64,9 +64,7 @@ def _bare_parser() -> tuple[Parser, Commands]:
 def _listing() -> str:
     """List the subcommands by what they are for."""
     width = max(len(command.name) for command in COMMANDS)
-    blocks = [[f"{purpose.value}:", *_lines(purpose, width)] for purpose in Purpose]
-    return "\n\n".join("\n".join(lines) for lines in blocks if len(lines) > 1)
-
-
-def _lines(purpose: Purpose, width: int) -> list[str]:
-    return [f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose]
+    blocks = {purpose: [f"{purpose.value}:"] for purpose in Purpose}
+    for each in COMMANDS:
+        blocks[each.purpose].append(f"  {each.name:{width}}  {each.summary}")
+    return "\n\n".join(map("\n".join, blocks.values()))
