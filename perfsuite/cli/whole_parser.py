@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from perfsuite import __version__
 from perfsuite.cli.command_help import Commands, ParagraphFormatter, Parser
 from perfsuite.cli.registry import COMMANDS, Purpose
 from perfsuite.errors import meant
@@ -56,16 +57,14 @@ def _bare_parser() -> tuple[Parser, Commands]:
         formatter_class=ParagraphFormatter,
     )
     text = "show the versions that a measurement depends on"  # which `perfsuite.cli` itself does
-    parser.add_argument("--version", action="store_true", help=text)
+    parser.add_argument("--version", action="version", version=f"perfsuite {__version__}", help=text)
     return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
 
 
 def _listing() -> str:
     """List the subcommands by what they are for."""
     width = max(len(command.name) for command in COMMANDS)
-    blocks = [[f"{purpose.value}:", *_lines(purpose, width)] for purpose in Purpose]
-    return "\n\n".join("\n".join(lines) for lines in blocks if len(lines) > 1)
-
-
-def _lines(purpose: Purpose, width: int) -> list[str]:
-    return [f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose]
+    blocks = {purpose: [f"{purpose.value}:"] for purpose in Purpose}
+    for each in COMMANDS:
+        blocks[each.purpose].append(f"  {each.name:{width}}  {each.summary}")
+    return "\n\n".join(map("\n".join, blocks.values()))

@@ -308,7 +308,7 @@ def test_an_unknown_option_is_told_by_the_usage(name: str, run: Run) -> None:
         ("xyz", "no command 'xyz'; 'perfsuite --help' lists them"),
         ("overhead --backend opnecl", "did you mean opencl?"),
         ("calibrate --threads 1.5", "argument --threads: invalid int value: '1.5'"),
-        ("devices stup", "'show', 'unlock'); did you mean setup?"),
+        ("devices stup", "'doctor', 'unlock'); did you mean setup?"),
         ("trace view statistic run", "did you mean statistics?"),
         ("report run --ouput page.html", "unrecognized arguments: --ouput page.html; did you mean --output?"),
         ("export pytest-benchmark one two", "unrecognized arguments: two"),
