@@ -99,6 +99,7 @@ def database() -> Iterator[DuckDBPyConnection]:
         }
         connection = duckdb.connect(config=config)
         try:
+            connection.execute("SET enable_progress_bar = false")  # which goes to standard output
             yield connection
         finally:
             with suppress(duckdb.Error):  # where its work cannot be interrupted, both go with the process

@@ -50,8 +50,8 @@ class Asked:
 class HistoryReader:
     """Answers questions to a history.
 
-    A file that is damaged, is of another schema, or is none of a history is left out and listed in `skipped`; so is,
-    without a word, one that lies in none of the `folders`, where these are named.
+    A file that is damaged, is of another schema, or is none of a history is left out and listed in `skipped`.
+    Where `folders` are named, files of others are none of its own.
     """
 
     def __init__(self, store: HistoryStore, *, folders: Collection[Path] | None = None) -> None:
