@@ -98,6 +98,7 @@ def database() -> Iterator[DuckDBPyConnection]:
         }
         connection = duckdb.connect(config=config)
         try:
+            connection.execute("SET enable_progress_bar = false")  # which goes to standard output
             yield connection
         finally:
             with suppress(duckdb.Error):  # where its work cannot be interrupted, both go with the process
@@ -152,22 +153,22 @@ def create_history(connection: DuckDBPyConnection, groups: Iterable[Sequence[Pat
     """
     import duckdb  # see `database`
 
-    selected = [f"SELECT {_columns(())} WHERE false"]
+    selected = [f"{_columns(())} WHERE false"]
     for number, paths in enumerate(groups):
         rows = _read_files(connection, [literal_path(path) for path in paths])
         if lacking := [name for name in _REQUIRED if name not in rows.columns]:
             raise duckdb.InvalidInputException(f"it lacks the column {lacking[0]}")
         rows.create_view(f"files_{number}")
-        selected.append(f"SELECT {_columns(rows.columns)} FROM files_{number}")
+        selected.append(f"{_columns(rows.columns)} FROM files_{number}")
     try:
-        connection.execute(f"CREATE OR REPLACE VIEW stored AS {' UNION ALL '.join(selected)}")
+        connection.execute(f"CREATE OR REPLACE VIEW stored AS SELECT {' UNION ALL SELECT '.join(selected)}")
         connection.execute(f"CREATE OR REPLACE VIEW history AS FROM stored {ONCE}")
     except duckdb.BinderException as error:  # for a query's own mistake it must not be taken
         raise duckdb.InvalidInputException(first_line(error)) from error
 
 
 def _columns(present: Sequence[str]) -> str:
-    """Select every column in its own type; files of an older version may lack some."""
+    """Return every column in its own type; files of an older version may lack some."""
     chosen = ((each.name if each.name in present else "NULL", each) for each in COLUMNS)
     return ", ".join(f"CAST({value} AS {each.sql_type}) AS {each.name}" for value, each in chosen)
 

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 #: So often a question is asked where files went meanwhile or turned out damaged; a merge removes files once.
 _MOST_TRIES = 4
 
-#: Reads every value, so that a damaged one shows.
-READ_ALL = "sum(hash(COLUMNS(*)))"
-
 #: Rows of a long answer that are in memory at a time.
 _ROWS_AT_ONCE = 10_000
 
@@ -50,8 +47,8 @@ class Asked:
 class HistoryReader:
     """Answers questions to a history.
 
-    A file that is damaged, is of another schema, or is none of a history is left out and listed in `skipped`; so is,
-    without a word, one that lies in none of the `folders`, where these are named.
+    A file that is damaged, is of another schema, or is none of a history is left out and listed in `skipped`.
+    Where `folders` are named, files of others are none of its own.
     """
 
     def __init__(self, store: HistoryStore, *, folders: Collection[Path] | None = None) -> None:
@@ -165,7 +162,7 @@ def _damage(connection: DuckDBPyConnection, path: Path, mark: str) -> str | None
     try:
         create_history(connection, [[path]])
         columns = connection.execute("SELECT * FROM files_0 LIMIT 0").description or ()
-        connection.execute(f"SELECT {READ_ALL} FROM stored").fetchall()
+        connection.execute("SELECT sum(hash(COLUMNS(*))) FROM stored").fetchall()
     except duckdb.Error as error:
         return first_line(error)
     is_whole = mark != MARK or [each[0] for each in columns] == [each.name for each in COLUMNS]
