@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from fnmatch import fnmatch
@@ -14,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from perfsuite.errors import OpenClError
+from perfsuite.records.own_files import own_python
 
 #: Where the loaders look unless OCL_ICD_VENDORS says otherwise.
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -82,7 +82,7 @@ def runtime_problem() -> str | None:
     library = find_runtime()
     if library is None:
         return None
-    load = [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", str(library)]
+    load = own_python("-c", "import ctypes, sys; ctypes.CDLL(sys.argv[-1])", str(library))
     done = subprocess.run(load, capture_output=True, text=True, errors="replace", timeout=60)
     if done.returncode:
         problem = (done.stderr.splitlines() or ["it crashes"])[-1]
