@@ -39,9 +39,8 @@ def opencl_environment(
 
     Raises `OpenClError` where the vendors directory cannot be written.
     """
-    environment = {"PYOPENCL_NO_CACHE": "1"}  # kernels are built from their source, never from last week's binary
-    if loader := _installed_file("pyopencl", "libOpenCL*"):
-        environment[_LOADER] = str(loader)
+    loader = _installed_file("pyopencl", "libOpenCL*")
+    environment = {} if loader is None else {_LOADER: str(loader)}
     library = find_runtime() if runtime is None else runtime
     if library is None:
         return environment
