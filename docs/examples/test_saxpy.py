@@ -1,4 +1,4 @@
-"""A kernel of one's own, judged like the suite's: pytest --device=host docs/examples/test_saxpy.py -k saxpy."""
+"""Your own kernel, judged like the suite's: pytest --device=host docs/examples/test_saxpy.py -k saxpy."""
 
 from __future__ import annotations
 

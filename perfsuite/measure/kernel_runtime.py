@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import metadata
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import OpenClError
+from perfsuite.records.own_files import own_python
 
 #: Where the loaders look unless OCL_ICD_VENDORS says otherwise.
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -38,9 +38,8 @@ def opencl_environment(
 
     Raises `OpenClError` where the vendors directory cannot be written.
     """
-    environment = {"PYOPENCL_NO_CACHE": "1"}  # kernels are built from their source, never from last week's binary
-    if loader := _installed_file("pyopencl", "libOpenCL*"):
-        environment[_LOADER] = str(loader)
+    loader = _installed_file("pyopencl", "libOpenCL*")
+    environment = {} if loader is None else {_LOADER: str(loader)}
     library = find_runtime() if runtime is None else runtime
     if library is None:
         return environment
@@ -81,7 +80,7 @@ def runtime_problem() -> str | None:
     library = find_runtime()
     if library is None:
         return None
-    load = [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", str(library)]
+    load = own_python("-c", "import ctypes, sys; ctypes.CDLL(sys.argv[-1])", str(library))
     done = subprocess.run(load, capture_output=True, text=True, errors="replace", timeout=60)
     if done.returncode:
         problem = (done.stderr.splitlines() or ["it crashes"])[-1]

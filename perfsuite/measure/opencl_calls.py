@@ -17,8 +17,6 @@ _LEAST_LAUNCHES, _MOST_LAUNCHES, _BUDGET_NS = 5, 10, 20_000_000_000
 #: Launches after the one that is checked, of which the last says how long the kernel takes.
 _WARM_UP_LAUNCHES = 2
 
-_PROFILED = ("QUEUED", "SUBMIT", "START", "END")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClCall:
@@ -64,32 +62,18 @@ class OpenClCall:
     def _round(self, n_launches: int) -> KernelRecord:
         """Time launches, each waited for before the next, after one that does not count."""
         self._stamps()
-        queued, submit, start, end = zip(*(self._stamps() for _ in range(n_launches)), strict=True)
-        return KernelRecord(
-            case_id=self.case_id,
-            error_norm=0.0,
-            tolerance=0.0,
-            queued_ns=queued,
-            submit_ns=submit,
-            start_ns=start,
-            end_ns=end,
-        )
+        stamps = [self._stamps() for _ in range(n_launches)]
+        queued, submit, start, end = (tuple(each[place] for each in stamps) for place in range(4))
+        times = {"queued_ns": queued, "submit_ns": submit, "start_ns": start, "end_ns": end}
+        return KernelRecord.from_plain({"case_id": self.case_id, "error_norm": 0.0, "tolerance": 0.0, **times})
 
     def _stamps(self) -> tuple[int, ...]:
-        """Launch once, wait, and return the times of the event; 0 where the driver has none."""
+        """Launch once, wait, and return the times of the event."""
         try:
             self.kernel.set_args(*self.arguments)
             event = cl.enqueue_nd_range_kernel(self.queue, self.kernel, self.global_size, self.local_size)
             event.wait()
+            times = event.profile
+            return times.queued, times.submit, times.start, times.end
         except cl.Error as error:
             raise MeasurementError(f"{self.case_id}: {str(error).splitlines()[0]}") from None
-        return tuple(_stamp(event, name) for name in _PROFILED)
-
-
-def _stamp(event: cl.Event, name: str) -> int:
-    try:
-        value = event.get_profiling_info(getattr(cl.profiling_info, name))
-    except cl.Error:
-        return 0
-    assert isinstance(value, int)
-    return value

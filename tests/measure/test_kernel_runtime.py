@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.measure.kernel_runtime import RUNTIME_ICD, opencl_environment
+from perfsuite.measure.kernel_runtime import RUNTIME_ICD, lack_of_driver, opencl_environment
 
 RUNTIME = Path("/opt/runtime/lib/libintelocl.so")
 
@@ -74,3 +74,15 @@ def test_lost_race(tmp_path: Path, system_vendors: Path, monkeypatch: pytest.Mon
     second = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
     assert second == first
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [Path(first["OCL_ICD_VENDORS"]).name]
+
+
+def test_a_machine_without_a_driver_is_told_what_brings_one(
+    tmp_path: Path, system_vendors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An .icd file, named or where systems have them, or the runtime is enough."""
+    monkeypatch.setattr("perfsuite.measure.kernel_runtime.find_runtime", lambda: None)
+    lack = lack_of_driver(None, tmp_path / "none")
+    assert lack == "needs an OpenCL driver, and none is installed; run: pip install 'perfsuite[opencl]'"
+    assert lack_of_driver(None, system_vendors) is lack_of_driver(str(system_vendors / "pocl.icd")) is None
+    monkeypatch.setattr("perfsuite.measure.kernel_runtime.find_runtime", lambda: RUNTIME)
+    assert lack_of_driver(None, tmp_path / "none") is None

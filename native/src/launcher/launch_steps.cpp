@@ -110,7 +110,7 @@ std::vector<TimedKernel> timed_kernels(const std::vector<const Launch *> &launch
     return kernels;
 }
 
-/* As perfsuite/measure/opencl.py times kernels in rounds. */
+/* Times kernels in rounds; a round launches each for its share of the budget. */
 Value turns_of(const std::vector<const Launch *> &launches, const Value &step, int64_t began_ns) {
     const Value::List &leaders = step.at("leaders").list();
     std::vector<TimedKernel> kernels = timed_kernels(launches, leaders);

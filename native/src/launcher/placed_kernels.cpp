@@ -14,7 +14,7 @@ namespace {
 /* Most of a build's log that crosses: what hears a worker keeps 64 KiB of a line. */
 constexpr size_t MOST_LOG_BYTES = 32 << 10;
 
-/* Launches until START and END can be right, as perfsuite/measure/opencl.py has it. */
+/* Launches until START and END can be right. */
 constexpr int MOST_LAUNCHES = 5;
 
 /* What a launch takes on the device's clock. */
