@@ -97,7 +97,7 @@ def ends_of(case_ids: Iterable[str], n_parts: int) -> tuple[str, ...]:
 #: The suite's own OpenCL kernels.
 KERNELS = "kernels"
 
-#: The kind and the group of kernels that tests of one's own have built with pyopencl.
+#: The kind and the group of kernels that your own tests have built with pyopencl.
 OPENCL = "opencl"
 
 #: The kind and the group of counted work, which has no time.
@@ -147,7 +147,7 @@ OWN_GROUP = "own"
 
 
 def group_of_own(kind: str) -> str:
-    """Return the group of a case that a test of one's own has measured."""
+    """Return the group of a case that your own test has measured."""
     return OPENCL if kind == OPENCL else OWN_GROUP
 
 

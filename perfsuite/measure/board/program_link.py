@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.device.control_groups import limit_patterns
-from perfsuite.device.fingerprint import clock_conditions, device_covariates, host_fingerprint
+from perfsuite.device.covariates import device_covariates
+from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.stability.governing import ask_governors
 from perfsuite.device.stability.power_sensors import check_battery
 from perfsuite.device.stability.small_files import read_line
