@@ -19,17 +19,11 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import IndependentRate
 from perfsuite.measure import plan as plans
-from perfsuite.measure.board.beside import Beside
-from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Held
-from perfsuite.measure.board.protocol import BoardFacts
-from perfsuite.measure.competition import Competition
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.live import Delivery
 from perfsuite.measure.memory_timeline import MemoryWatch
-from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.shapes.requests import ShapeAnswer
 from perfsuite.records.call_trace import CallTrace
@@ -106,7 +100,6 @@ def _within(given: dict[str, Any]) -> dict[str, Any]:
 #: Fields as they fit together, where a kind asks for more than its types say.
 FITTED: Mapping[Any, Callable[[dict[str, Any]], dict[str, Any]]] = {
     Ceilings: _ascending,
-    Hello: lambda given: {"silence_limit_s": 1.0 + abs(given["silence_limit_s"]) % 100.0},
     KernelRecord: lambda given: dict.fromkeys(("queued_ns", "submit_ns", "start_ns"), given["end_ns"]),
     MemoryRecord: lambda given: {"vram_bytes": given["vram_bytes"] and abs(given["vram_bytes"]) // 2},
     TensorLayout: _within,
@@ -114,9 +107,8 @@ FITTED: Mapping[Any, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 #: Every kind that is made plain for a file or for another process; what the fuzzing writes is not here.
 PLAIN = (
-    *(Beside, BoardFacts, CallTrace, Ceilings, Competition, Contention, Delivery, Engine, Held, Hello, IndependentRate),
-    *(KernelDuplication, KernelRecord, LockOwner, MemoryRecord, MemoryTimeline, MemoryWatch),
-    *(OpenClBackend, OpenClDevice, TensorLayout),
+    *(CallTrace, Ceilings, Contention, Engine, Held, IndependentRate, KernelDuplication, KernelRecord, LockOwner),
+    *(MemoryRecord, MemoryTimeline, MemoryWatch, OpenClDevice, TensorLayout),
 )
 LINES = (ShapeAnswer,)
 PLANS = [each for each in vars(plans).values() if isclass(each) and issubclass(each, plans.Plan) and each != plans.Plan]
