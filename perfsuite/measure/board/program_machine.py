@@ -50,10 +50,10 @@ class ProgramMachine:
             told = self._ask("machine", {})
             self.variables, self.properties = tuple(told["variables"]), tuple(told["properties"])
             if board is not None:
-                self._machine = read_machine(told, board.root)
+                self._machine = machine_of(told, board.root)
             else:
                 with self.mirrored() as own:
-                    self._machine = read_machine(told, own.root)
+                    self._machine = machine_of(told, own.root)
         return self._machine
 
     def usable_processors(self) -> frozenset[int]:
@@ -75,7 +75,7 @@ class ProgramMachine:
         return competition_of(first.until(last), busy)
 
 
-def read_machine(told: Mapping[str, Any], root: Path) -> Machine:
+def machine_of(told: Mapping[str, Any], root: Path) -> Machine:
     """Return the machine whose files lie below a root, with what the program says beside them."""
     lines = (read_line(root / "proc/meminfo") or "").splitlines()
     memory_kib = next(int(line.split()[1]) for line in lines if line.startswith("MemTotal:"))

@@ -10,7 +10,7 @@ from tests.fake_device import HostRuns
 
 USUAL = ("-k", "test_binding", "--perf-history=off")
 #: The phases name the engine that made a baseline.
-RECORD = ("--baseline=record", "-k", "test_binding or test_phases")
+RECORD = ("--baseline=record", "-k", "test_binding or test_phase")
 
 
 @pytest.fixture(autouse=True)

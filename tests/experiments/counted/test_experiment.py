@@ -198,7 +198,7 @@ def test_pairs_count_both_sides(runs: HostRuns, count: Count) -> None:
     ("arguments", "message"),
     [
         (("--device=counted", "--threads=2"), "--threads: counted counts one model on one thread*"),
-        (("--perf-counts", "--against-args=threads=1"), "--perf-counts: *name the other one by --perf-counts-old"),
+        (("--perf-counts", "--against-args=threads=1"), "--perf-counts: *name the other by --perf-counts-old"),
     ],
 )
 def test_what_cannot_be_counted_together(runs: HostRuns, arguments: tuple[str, ...], message: str) -> None:

@@ -22,7 +22,7 @@ from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, M
 from perfsuite.measure.board.holding import held
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.program_engines import ENGINE_FILE
-from perfsuite.measure.board.program_machine import read_machine
+from perfsuite.measure.board.program_machine import machine_of
 from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import (
@@ -327,4 +327,4 @@ def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Opene
 
 def test_only_processors_that_are_on_get_threads(tmp_path: Path) -> None:
     told = {"hostname": "board", "architecture": "aarch64", "n_processors": 2, "usable_processors": [4, 5]}
-    assert read_machine(told, plant(SMALL_CORES_OFF, tmp_path)).default_threads == 2
+    assert machine_of(told, plant(SMALL_CORES_OFF, tmp_path)).default_threads == 2
