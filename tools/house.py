@@ -22,12 +22,12 @@ DOORS = ("perfsuite.plugin.hooks", "perfsuite.verdict.compare", "perfsuite.cli")
 
 #: The most lines of each folder, and the most files of each door's closure.
 MOST = {
-    "perfsuite": 108_100,
-    "tests": 76_000,
-    "tools": 5_700,
-    "native": 31_900,
-    "perfsuite.plugin.hooks": 265,
-    "perfsuite.verdict.compare": 65,
+    "perfsuite": 100_800,
+    "tests": 72_900,
+    "tools": 4_720,
+    "native": 31_260,
+    "perfsuite.plugin.hooks": 223,
+    "perfsuite.verdict.compare": 13,
 }
 
 _NATIVE = {".c", ".cpp", ".h", ".cl"}

@@ -115,15 +115,6 @@ def _is_old(path: Path) -> bool:
     return time.time() - path.lstat().st_mtime > OLD_S
 
 
-def remove_path(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it, and no folder that a link leads to; nothing raises."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
-
-
 def _locked(path: Path) -> int | None:
     """Lock a folder, and return the handle; None where its file system has no such locks.
 

@@ -399,14 +399,6 @@ def run_step(command: Sequence[str], log: Path) -> None:
         )
 
 
-def loaded_library(path: Path) -> ctypes.CDLL:
-    """Return a library that somebody else has brought into this process, such as a layer that OpenCL's loader took in.
-
-    Raises `NativeBuildError` where it is not in this process.
-    """
-    return _load(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-
-
 def _load(path: Path, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path), mode=mode)

@@ -17,9 +17,6 @@ from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_lev
 
 _TOP = 10
 
-#: A followed program ends as it does without being followed.
-_OF_PROGRAM = {0: "done; with a program to follow: its own exit code, whatever that is"}
-
 #: What may stand where a program would: a module of its own, which gets the words behind it.
 _WORDS = ("view", "agree", "check", "install-helper")
 

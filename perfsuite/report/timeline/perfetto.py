@@ -61,7 +61,6 @@ _MONOTONIC = 3
 _STATE_CLEARED, _NEEDS_STATE = 1, 2
 _SLICE_BEGIN, _SLICE_END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _EXPLICIT_ORDER = 3
-_UNITLESS = 0
 
 #: All packets are of one sequence, on which names are interned once.
 _SEQUENCE = 1
