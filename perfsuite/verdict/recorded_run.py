@@ -93,7 +93,9 @@ def _may_be_reference(judgement: Judgement) -> bool:
 
 
 def _recorded(path: Path, group: str, samples_ns: Mapping[str, tuple[int, ...]], run: RunFile) -> RecordedGroup:
-    fingerprint, engine_id = run.fingerprints[group], run.engines.get(group)
+    fingerprint, engine_id = run.fingerprints.get(group), run.engines.get(group)
+    if fingerprint is None:
+        raise BaselineError(f"{path}: has cases of {group!r} and no fingerprint of that; run again")
     if engine_id is not None:
         engine_id = plain_name(engine_id, f"{path}: engine of {group}", BaselineError)
     model = run.workload.rpartition("/")[0]

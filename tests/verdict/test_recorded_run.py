@@ -80,6 +80,11 @@ def test_what_is_no_reference_is_refused(tmp_path: Path, changes: dict[str, Any]
         require_reference(run)
 
 
+def test_cases_without_a_fingerprint_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BaselineError, match="has cases of 'own' and no fingerprint of that; run again"):
+        read_run(write_run(replace(RUN, fingerprints={"llama": {"soc": "A"}}), tmp_path))
+
+
 def test_a_session_over_a_link_is_of_its_board(tmp_path: Path) -> None:
     """What ran on the machine itself, or was written before that was reported, is of no board."""
     for board, kept_by in (
