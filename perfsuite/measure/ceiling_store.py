@@ -1,4 +1,4 @@
-"""Keeps the best ceilings that a machine has ever shown, for a floor that no honest measurement undercuts.
+"""Keeps what a machine is known by: the best ceilings that it has ever shown, and its calibrations.
 
 A shared machine may show half of its bandwidth for minutes. A ceiling measured in such a stretch is too low to be a
 ceiling, so the best of all runs is kept, by everything that decides what a machine can do. Among several boards of a

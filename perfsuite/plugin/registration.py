@@ -55,7 +55,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 def add_short_names(parser: pytest.Parser) -> tuple[str, ...]:
     """Register the short names that are free, and return the others; no plugin may come later."""
-    groups = (parser._anonymous, *parser._groups)
+    groups = (parser._anonymous, *parser._groups)  # pytest 8.4 to 9.2 says by nothing else what is registered
     known = {name for group in groups for option in group.options for name in option.names()}
     taken = tuple(name for name in OPTIONS if name != own_name(name) and name in known)
     group = parser.getgroup(GROUP)
