@@ -12,7 +12,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -24,10 +24,10 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Chart
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.charts.picture import picture_svg
+from perfsuite.report.sheet import Sheet
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod
     from rich.table import Table
     from rich.text import Text
 
@@ -36,32 +36,6 @@ _UNLIMITED = 10_000
 
 
 Row = TypeVar("Row")
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """Rows under headings, for people: a heading that begins with ``>`` is above figures, and None is a dash."""
-
-    headings: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    title: str = ""
-    #: How each row is coloured, where some are.
-    styles: Sequence[str | None] = ()
-
-    def table(self) -> Table:
-        """Return it as rich draws it."""
-        from rich.markup import escape  # rich is slow to import
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(title=escape(self.title) or None, title_justify="left", box=None, pad_edge=False)
-        for heading in self.headings:
-            justify: JustifyMethod = "right" if heading.startswith(">") else "left"
-            table.add_column(Text(heading.removeprefix(">")), justify=justify)
-        for at, row in enumerate(self.rows):
-            cells = ("-" if cell is None else str(cell) for cell in row)
-            table.add_row(*map(Text, cells), style=self.styles[at] if self.styles else None)
-        return table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

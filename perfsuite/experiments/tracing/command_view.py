@@ -91,8 +91,7 @@ def _view(
 
 
 def _graph(options: argparse.Namespace) -> int:
-    from perfsuite.report.graph.roles import plain_graphs
-    from perfsuite.report.graph.tables import graph_tables
+    from perfsuite.report.graph.tables import graph_tables, plain_graphs
 
     check_picture(options.output, ".dot")
     views = [_graph_view(options, path) for path in options.runs]
@@ -124,8 +123,7 @@ def _layers(text: str) -> tuple[int, ...] | None:
 
 
 def _draw(views: Sequence[GraphView], path: Path) -> None:
-    from perfsuite.report.graph.dot import dot_text
-    from perfsuite.report.graph.picture import graph_svg
+    from perfsuite.report.graph.picture import dot_text, graph_svg
 
     text = dot_text(views) if path.suffix.lower() == ".dot" else graph_svg(views)
     write_whole_bytes(path, text.encode(), PerfsuiteError)

@@ -1,4 +1,8 @@
-"""Draws graphs of operators side by side as SVG: boxes from the top, edges, a head, and one scale of shades."""
+"""Draws graphs of operators side by side: as SVG, and as DOT for those who have Graphviz or a viewer that reads it.
+
+*Source* of DOT: graphviz.org, The DOT Language: a quoted string ends at a quote without a backslash, and in a label a
+backslash begins an escape, so both get a backslash of their own.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,8 @@ from perfsuite.report.charts.svg import cut_middle
 from perfsuite.report.charts.xy import CHARACTER
 from perfsuite.report.graph.layout import Layout, lay_out
 from perfsuite.report.graph.view import BANDWIDTH, DrawnNode, GraphView, graph_words
+from perfsuite.trace.timeline.tracks import printable
 
-#: What has no value: folded layers, and what was not measured.
-PLAIN = "#ffffff"
 #: One operator may take most of the time: shares are told apart by their square roots.
 _EXPONENT = 0.5
 
@@ -33,9 +36,9 @@ def largest_value(views: Sequence[GraphView]) -> float:
 
 
 def colour_of(value: float | None, view: GraphView, most: float) -> str:
-    """Return the colour of a value as #rrggbb."""
+    """Return the colour of a value as #rrggbb; white of folded layers, and of what was not measured."""
     if value is None:
-        return PLAIN
+        return "#ffffff"
     return shade(value / most if view.metric == BANDWIDTH else (value / most) ** _EXPONENT)
 
 
@@ -46,6 +49,7 @@ _COLUMN, _RANK = 230.0, 75.0
 _LANE, _LANE_GAP = 15.0, 19.0
 _LEAVES, _ARRIVES = 6.0, 14.0
 _LEAST_WIDTH = 600.0
+_BOX_ENDS = (-BOX_HEIGHT / 2, BOX_HEIGHT / 2)
 
 #: To the right and down.
 _Point = tuple[float, float]
@@ -88,18 +92,14 @@ class GraphPanel:
         (x0, y0), (x1, y1) = map(self.middle_of, edge)
         foot, head = y0 + BOX_HEIGHT / 2, y1 - BOX_HEIGHT / 2
         if edge not in self.layout.lanes:
-            return [(x0, foot), *self._bends(edge), (x1, head)]
+            passed = enumerate(self.layout.bends.get(edge, ()), start=self.layout.places[edge[0]][1] + 1)
+            bends = ((self._x_of(x), (rank + 0.5) * _RANK + y) for rank, x in passed for y in _BOX_ENDS)
+            return [(x0, foot), *bends, (x1, head)]
         widest = self.layout.widest(*(self.layout.places[each][1] for each in edge))
         beside = self._x_of(widest) + BOX_WIDTH / 2 + _LANE_GAP + self.layout.lanes[edge] * _LANE
         x0, x1 = x0 + BOX_WIDTH / 3, x1 + BOX_WIDTH / 3
         leaves, arrives = foot + _LEAVES, head - _ARRIVES
         return [(x0, foot), (x0, leaves), (beside, leaves), (beside, arrives), (x1, arrives), (x1, head)]
-
-    def _bends(self, edge: tuple[int, int]) -> Iterator[_Point]:
-        first = self.layout.places[edge[0]][1] + 1
-        for rank, column in enumerate(self.layout.bends.get(edge, ()), start=first):
-            for y in (-BOX_HEIGHT / 2, BOX_HEIGHT / 2):
-                yield self._x_of(column), (rank + 0.5) * _RANK + y
 
     def _x_of(self, column: float) -> float:
         return (self.width - _lanes_width(self.layout)) / 2 + column * _COLUMN
@@ -154,3 +154,35 @@ def _box(node: DrawnNode, x: float, y: float, colour: str) -> Iterator[Markup]:
         yield Markup('<text class="middle {}" style="fill:{}" x="{:.1f}" y="{:.1f}">{}</text>').format(
             look, ink_on(colour), x, line_y, cut_middle(line, int(BOX_WIDTH / wide))
         )
+
+
+_CRITICAL = 'color="#d55e00", penwidth=2.5'
+
+
+def dot_text(views: Sequence[GraphView]) -> str:
+    """Return graphs side by side as DOT, each a cluster."""
+    lines = ["digraph operators {", '  graph [rankdir="TB", fontname="sans-serif", labelloc="t", nodesep=0.2]']
+    lines.append('  node [shape="box", style="filled", fontname="sans-serif", fontsize=10, margin="0.1,0.05"]')
+    lines.append('  edge [color="#777777", arrowsize=0.6]')
+    most = largest_value(views)
+    for number, view in enumerate(views):
+        lines.append(f"  subgraph cluster_{number} {{")
+        lines.append(f"    label={_quoted((view.title, *graph_words(view), f'colour: {view.metric_words}'))}")
+        lines.append('    color="#FFFFFF"')
+        for place, node in enumerate(view.nodes):
+            lines.append(f"    g{number}_n{place} [{_attributes(node, colour_of(node.value, view, most))}]")
+        for origin, target in view.edges:
+            style = f" [{_CRITICAL}]" if (origin, target) in view.critical_edges else ""
+            lines.append(f"    g{number}_n{origin} -> g{number}_n{target}{style}")
+        lines.append("  }")
+    return "\n".join([*lines, "}", ""])
+
+
+def _attributes(node: DrawnNode, colour: str) -> str:
+    fields = [f"label={_quoted(node.lines)}", f'fillcolor="{colour}"', f'fontcolor="{ink_on(colour)}"']
+    return ", ".join([*fields, *(['style="filled,dashed"'] * node.is_fold), *([_CRITICAL] * node.is_critical)])
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    escaped = (printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

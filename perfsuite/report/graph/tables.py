@@ -1,21 +1,86 @@
-"""Graphs on the terminal: operators by role, siblings, and two graphs side by side."""
+"""Graphs on the terminal and as JSON: operators by role, siblings, and graphs side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from rich.markup import escape
-from rich.table import Column, Table
-
-from perfsuite.report.graph.roles import role_totals, sibling_totals
-from perfsuite.report.graph.view import GraphView, graph_words
+from perfsuite.records.codec import plain_fields
+from perfsuite.report.graph.view import GraphView, graph_words, layers_of
+from perfsuite.report.sheet import Sheet
+from perfsuite.trace.graph.operators import OperatorGraph
+from perfsuite.trace.graph.paths import Siblings
 from perfsuite.trace.timeline.tracks import printable
-from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_ns
+from perfsuite.units import NS_PER_S, format_bytes, format_bytes_per_s, format_change, format_ns
 
 N_TOP = 15
 
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
 
-def graph_tables(views: Sequence[GraphView], n_top: int = N_TOP) -> Iterator[str | Table]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleTotals:
+    """Operators of one role."""
+
+    role: str
+    op: str
+    n: int
+    n_critical: int
+    #: Sums; None where no operator of the role has one.
+    time_ns: float | None
+    #: Of the serial sum; None where no time is known.
+    share_ratio: float | None
+    #: Bytes of those with a time over their time.
+    bytes_per_s: float | None
+    counters: dict[str, float | None]
+
+
+def role_totals(graph: OperatorGraph) -> tuple[RoleTotals, ...]:
+    """Sum operators by role, the one that takes the longest first."""
+    members: dict[tuple[str, str], list[int]] = {}
+    for number, each in enumerate(graph.operators):
+        members.setdefault((each.role, each.op), []).append(number)
+    totals = [_totals(graph, role, op, numbers) for (role, op), numbers in members.items()]
+    return tuple(sorted(totals, key=lambda each: -(each.time_ns or 0.0)))
+
+
+def _totals(graph: OperatorGraph, role: str, op: str, numbers: Sequence[int]) -> RoleTotals:
+    timed = [each for number in numbers if (each := graph.operators[number]).time_ns is not None]
+    time_ns = sum(each.time_ns or 0.0 for each in timed)
+    n_bytes = _sum([each.n_bytes for each in timed])
+    critical = set(graph.critical)
+    return RoleTotals(
+        role=role or op,
+        op=op,
+        n=len(numbers),
+        n_critical=sum(number in critical for number in numbers),
+        time_ns=time_ns if timed else None,
+        share_ratio=time_ns / graph.serial_ns if timed and graph.serial_ns else None,
+        bytes_per_s=n_bytes * NS_PER_S / time_ns if time_ns and n_bytes is not None else None,
+        counters={name: _sum([each.counters[at] for each in timed]) for at, name in enumerate(graph.counter_names)},
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [each for each in values if each is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def sibling_groups(graph: OperatorGraph) -> dict[tuple[str, tuple[str, ...]], list[Siblings]]:
+    """Return siblings by the roles of what they share and of themselves, those that would save the most first."""
+
+    def role(number: int) -> str:
+        return graph.operators[number].role or graph.operators[number].op
+
+    groups: dict[tuple[str, tuple[str, ...]], list[Siblings]] = {}
+    for each in graph.siblings:
+        groups.setdefault((role(each.shared), tuple(map(role, each.members))), []).append(each)
+    return dict(sorted(groups.items(), key=lambda item: -sum(each.saving_ns for each in item[1])))
+
+
+def graph_tables(views: Sequence[GraphView], n_top: int = N_TOP) -> Iterator[str | Sheet]:
     """Yield of each graph what it is, its operators by role and its siblings; then several graphs side by side."""
     for view in views:
         yield view.title
@@ -27,90 +92,122 @@ def graph_tables(views: Sequence[GraphView], n_top: int = N_TOP) -> Iterator[str
         yield comparison_table(views, n_top)
 
 
-def comparison_table(views: Sequence[GraphView], n_top: int = N_TOP) -> Table:
+def role_table(view: GraphView, n_top: int = N_TOP) -> Sheet:
+    """Show operators by role, the longest first."""
+    totals = role_totals(view.graph)
+    top = f": the {n_top} of {len(totals)} roles that take the longest" if len(totals) > n_top else " by role"
+    names = ("operation", ">n", ">critical", ">time", ">share", ">bandwidth")
+    return Sheet(
+        ("role", *names, *(f">{printable(each)}" for each in view.graph.counter_names)),
+        [
+            (
+                *(printable(each.role), printable(each.op), each.n, each.n_critical, format_ns(each.time_ns)),
+                _percent(each.share_ratio),
+                None if each.bytes_per_s is None else format_bytes_per_s(each.bytes_per_s),
+                *(None if count is None else f"{count:,.0f}" for count in each.counters.values()),
+            )
+            for each in totals[:n_top]
+        ],
+        f"Operators{top}",
+    )
+
+
+def sibling_table(view: GraphView, n_top: int = N_TOP) -> Sheet:
+    """Show operators that could run side by side, those that would save the most first."""
+    rows = []
+    for (shared, roles), groups in list(sibling_groups(view.graph).items())[:n_top]:
+        time_ns, saving_ns = sum(each.time_ns for each in groups), sum(each.saving_ns for each in groups)
+        share = saving_ns / view.graph.serial_ns if view.graph.serial_ns else None
+        names = printable(shared), printable(", ".join(roles))
+        rows.append((*names, len(groups), format_ns(time_ns), format_ns(saving_ns), _percent(share)))
+    return Sheet(
+        ("shared", "operators", ">groups", ">time", ">saves at most", ">of all"),
+        rows,
+        "Siblings: operators that share an input and run one after the other",
+    )
+
+
+def comparison_table(views: Sequence[GraphView], n_top: int = N_TOP) -> Sheet:
     """Show several graphs side by side, role by role, with the change from the first one."""
     totals = [{(each.role, each.op): each for each in role_totals(view.graph)} for view in views]
-    columns = [Column("operators", overflow="fold")]
-    for number, view in enumerate(views):
-        columns += [Column(escape(view.title), justify="right", overflow="fold"), Column("n", justify="right")]
-        columns += [Column("change", justify="right")] if number else []
-    table = _table("Side by side", *columns)
-    _add_wholes(table, views)
     keys = list(dict.fromkeys(key for each in totals for key in each))
     keys.sort(key=lambda key: -max((each[key].time_ns or 0.0) if key in each else 0.0 for each in totals))
-    for key in keys[:n_top]:
-        cells = []
-        for number, each in enumerate(totals):
-            own = each.get(key)
-            cells += [format_ns(own.time_ns if own else None), str(own.n) if own else "-"]
-            old_ns, new_ns = (side.time_ns if side else None for side in (totals[0].get(key), own))
-            cells += [_ratio(old_ns, new_ns)] if number else []
-        table.add_row(escape(printable(f"{key[0]} {key[1]}")), *cells)
-    return table
-
-
-def _add_wholes(table: Table, views: Sequence[GraphView]) -> None:
-    first = views[0].graph
-    serial, critical, weights = [], [], []
+    headings = ["operators"]
     for number, view in enumerate(views):
-        graph = view.graph
-        serial += [format_ns(graph.serial_ns or None), str(len(graph.operators))]
-        critical += [format_ns(graph.critical_ns or None), str(len(graph.critical))]
-        weights += [format_bytes(graph.constants.weights_bytes), str(graph.constants.n_weights)]
+        headings += [f">{view.title}", ">n", *([">change"] if number else [])]
+    rows = [*_wholes([view.graph for view in views])]
+    for role, op in keys[:n_top]:
+        sides = (each.get((role, op)) for each in totals)
+        times = [(each.time_ns, format_ns(each.time_ns), each.n) if each else (None, "-", None) for each in sides]
+        rows.append((printable(f"{role} {op}"), times))
+    return Sheet(headings, [[name, *_cells(sides)] for name, sides in rows], "Side by side")
+
+
+#: Of one graph: a value that is compared with that of the first one, its text, and a number of operators or weights.
+_Side = tuple[float | None, str, int | None]
+
+
+def _wholes(graphs: Sequence[OperatorGraph]) -> Iterator[tuple[str, list[_Side]]]:
+    yield "all operators", [(ns := each.serial_ns or None, format_ns(ns), len(each.operators)) for each in graphs]
+    yield "critical path", [(ns := each.critical_ns or None, format_ns(ns), len(each.critical)) for each in graphs]
+    constants = [each.constants for each in graphs]
+    yield "weights", [(each.weights_bytes, format_bytes(each.weights_bytes), each.n_weights) for each in constants]
+
+
+def _cells(sides: Sequence[_Side]) -> Iterator[object]:
+    old = sides[0][0]
+    for number, (value, text, n) in enumerate(sides):
+        yield from (text, n)
         if number:
-            serial.append(_ratio(first.serial_ns, graph.serial_ns or None))
-            critical.append(_ratio(first.critical_ns, graph.critical_ns or None))
-            weights.append(_ratio(first.constants.weights_bytes, graph.constants.weights_bytes))
-    table.add_row("all operators", *serial)
-    table.add_row("critical path", *critical)
-    table.add_row("weights", *weights, end_section=True)
+            yield format_change(value / old if old and value is not None else None)
 
 
-def _ratio(old: float | None, new: float | None) -> str:
-    return format_change(new / old if old and new is not None else None)
+def _percent(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{ratio:.1%}"
 
 
-def role_table(view: GraphView, n_top: int = N_TOP) -> Table:
-    """Show operators by role, the longest first."""
+_NODE = (
+    *("name", "role", "op", "type", "shape", "backend"),
+    *("n_evaluations", "start_ns", "time_ns", "bytes_per_s"),
+)
+
+
+def plain_graphs(views: Sequence[GraphView]) -> dict[str, Any]:
+    """Return graphs in the order in which they were asked for."""
+    return {"schema": SCHEMA, "graphs": [plain_graph(view) for view in views]}
+
+
+def plain_graph(view: GraphView) -> dict[str, Any]:
+    """Return a whole graph, however much of it is drawn; numbers of nodes are their order of execution."""
     graph = view.graph
-    totals = role_totals(graph)
-    top = f": the {n_top} of {len(totals)} roles that take the longest" if len(totals) > n_top else " by role"
-    names = ("operation", "n", "critical", "time", "share", "bandwidth", *map(printable, graph.counter_names))
-    columns = (Column(escape(each), justify="right" if number else "left") for number, each in enumerate(names))
-    table = _table(f"Operators{top}", Column("role", overflow="fold"), *columns)
-    for each in totals[:n_top]:
-        table.add_row(
-            escape(printable(each.role)),
-            escape(printable(each.op)),
-            str(each.n),
-            str(each.n_critical),
-            format_ns(each.time_ns),
-            "-" if each.share_ratio is None else f"{each.share_ratio:.1%}",
-            "-" if each.bytes_per_s is None else format_bytes_per_s(each.bytes_per_s),
-            *("-" if count is None else f"{count:,.0f}" for count in each.counters),
-        )
-    return table
-
-
-def sibling_table(view: GraphView, n_top: int = N_TOP) -> Table:
-    """Show operators that could run side by side, those that would save the most first."""
-    table = _table(
-        "Siblings: operators that share an input and run one after the other",
-        Column("shared", overflow="fold"),
-        Column("operators", overflow="fold"),
-        *(Column(each, justify="right") for each in ("groups", "time", "saves at most", "of all")),
-    )
-    for each in sibling_totals(view.graph)[:n_top]:
-        table.add_row(
-            escape(printable(each.shared)),
-            escape(printable(", ".join(each.roles))),
-            str(each.n),
-            format_ns(each.time_ns),
-            format_ns(each.saving_ns),
-            f"{each.saving_ns / view.graph.serial_ns:.1%}" if view.graph.serial_ns else "-",
-        )
-    return table
-
-
-def _table(title: str, *columns: Column) -> Table:
-    return Table(*columns, title=title, title_justify="left", box=None, pad_edge=False)
+    constants = graph.constants
+    return {
+        "title": view.title,
+        "graph": graph.number,
+        **plain_fields(graph, "n_tokens", "n_evaluations", "n_of_call", "gain_ratio", "wall_ns"),
+        "edges_by": "address" if graph.by_address else "name",
+        "serial_ns": graph.serial_ns if graph.gain_ratio else None,
+        "critical_ns": graph.critical_ns if graph.gain_ratio else None,
+        "constants": {
+            "n": constants.n,
+            "bytes": constants.n_bytes,
+            "n_weights": constants.n_weights,
+            "weights_bytes": constants.weights_bytes,
+        },
+        "nodes": [
+            {
+                **plain_fields(each, *_NODE),
+                "layer": layer,
+                "bytes": each.n_bytes,
+                "counters": dict(zip(graph.counter_names, each.counters, strict=True)),
+            }
+            for each, layer in zip(graph.operators, layers_of(graph), strict=True)
+        ],
+        "edges": [list(edge) for edge in graph.edges],
+        "critical_path": list(graph.critical),
+        "siblings": [
+            {**plain_fields(each, "shared", "time_ns", "saving_ns"), "members": list(each.members)}
+            for each in graph.siblings
+        ],
+        "roles": [asdict(each) for each in role_totals(graph)],
+    }

@@ -61,15 +61,12 @@ class GraphView:
 
     @property
     def metric_words(self) -> str:
-        """What the colours tell."""
-        return metric_words(self.metric)
-
-
-def metric_words(metric: str) -> str:
-    """Say what is reported of each operator, with its unit."""
-    if metric == TIME:
-        return "share of the time of all operators (%)"
-    return "bandwidth: bytes of its tensors over its time (GB/s)" if metric == BANDWIDTH else f"{metric} per evaluation"
+        """What the colours tell, with its unit."""
+        named = {
+            TIME: "share of the time of all operators (%)",
+            BANDWIDTH: "bandwidth: bytes of its tensors over its time (GB/s)",
+        }
+        return named.get(self.metric, f"{self.metric} per evaluation")
 
 
 def graph_view(trace: EngineTrace, options: GraphOptions | None = None) -> GraphView:
@@ -79,11 +76,10 @@ def graph_view(trace: EngineTrace, options: GraphOptions | None = None) -> Graph
     """
     options = GraphOptions() if options is None else options
     if options.metric not in (accepted := (TIME, BANDWIDTH, *trace.counter_names)):
-        told = ", ".join(accepted) + meant(options.metric, accepted)
-        raise PerfsuiteError(f"metric {options.metric!r}: the trace has {told}")
+        names = ", ".join(accepted) + meant(options.metric, accepted)
+        raise PerfsuiteError(f"metric {options.metric!r}: the trace has {names}")
     graph = operator_graph(trace, graph=options.graph)
     groups = _groups(graph, options.layers)
-    nodes = tuple(_drawn(graph, members, options.metric) for members in groups)
     home = {member: number for number, members in enumerate(groups) for member in members}
     edges = {(home[a], home[b]): None for a, b in graph.edges if home[a] != home[b]}
     path = [home[each] for each in graph.critical]
@@ -91,7 +87,7 @@ def graph_view(trace: EngineTrace, options: GraphOptions | None = None) -> Graph
         title=printable(options.title or _title(trace)),
         metric=options.metric,
         graph=graph,
-        nodes=nodes,
+        nodes=tuple(_drawn(graph, members, options.metric) for members in groups),
         edges=tuple(edges),
         critical_edges=frozenset(pair for pair in pairwise(path) if pair in edges),
     )
@@ -103,13 +99,12 @@ def layers_of(graph: OperatorGraph) -> tuple[int | None, ...]:
     None for those before the first layer and behind the last one.
     """
     own = [each.layer for each in graph.operators]
-    with_layer = [number for number, layer in enumerate(own) if layer is not None]
-    last = with_layer[-1] if with_layer else -1
-    found: list[int | None] = []
+    last = max((number for number, layer in enumerate(own) if layer is not None), default=-1)
+    layers: list[int | None] = []
     for number, layer in enumerate(own):
-        inherited = found[-1] if found and number < last else None
-        found.append(inherited if layer is None else layer)
-    return tuple(found)
+        inherited = layers[-1] if layers and number < last else None
+        layers.append(inherited if layer is None else layer)
+    return tuple(layers)
 
 
 def _groups(graph: OperatorGraph, shown: tuple[int, ...] | None) -> tuple[tuple[int, ...], ...]:
@@ -128,17 +123,18 @@ def _groups(graph: OperatorGraph, shown: tuple[int, ...] | None) -> tuple[tuple[
 
 
 def _drawn(graph: OperatorGraph, members: tuple[int, ...], metric: str) -> DrawnNode:
-    is_critical = any(each in set(graph.critical) for each in members)
-    if len(members) > 1:
+    is_fold, value = len(members) > 1, None
+    if is_fold:
         lines = tuple(_fold_lines(graph, members))
-        return DrawnNode(members=members, lines=lines, value=None, is_fold=True, is_critical=is_critical)
-    operator = graph.operators[members[0]]
-    value = metric_value(graph, operator, metric)
-    lines = (f"{members[0]}: {called(operator)}", *_operator_lines(graph, operator, metric, value))
-    return DrawnNode(members=members, lines=lines, value=value, is_fold=False, is_critical=is_critical)
+    else:
+        operator = graph.operators[members[0]]
+        value = _value(graph, operator, metric)
+        lines = (f"{members[0]}: {_name(operator)}", *_operator_lines(operator, metric, value))
+    is_critical = not set(members).isdisjoint(graph.critical)
+    return DrawnNode(members=members, lines=lines, value=value, is_fold=is_fold, is_critical=is_critical)
 
 
-def metric_value(graph: OperatorGraph, operator: GraphOperator, metric: str) -> float | None:
+def _value(graph: OperatorGraph, operator: GraphOperator, metric: str) -> float | None:
     """Return what is reported of an operator, in the unit of `metric_words`; None where it is not known."""
     if metric == TIME:
         return None if operator.time_ns is None or not graph.serial_ns else 100.0 * operator.time_ns / graph.serial_ns
@@ -147,14 +143,14 @@ def metric_value(graph: OperatorGraph, operator: GraphOperator, metric: str) -> 
     return operator.counters[graph.counter_names.index(metric)]
 
 
-def called(operator: GraphOperator) -> str:
+def _name(operator: GraphOperator) -> str:
     """Return an operator's name; with its role where the engine gave it none of its own."""
     layer = "" if operator.layer is None else f"-{operator.layer}"
     is_unnamed = _UNNAMED.match(operator.name)
     return printable(f"{operator.role}{layer} ({operator.name})" if is_unnamed else operator.name)
 
 
-def _operator_lines(graph: OperatorGraph, operator: GraphOperator, metric: str, value: float | None) -> Iterator[str]:
+def _operator_lines(operator: GraphOperator, metric: str, value: float | None) -> Iterator[str]:
     yield printable(f"{operator.op} {operator.type} {operator.shape}")
     time = "time not known" if operator.time_ns is None else format_ns(operator.time_ns)
     if value is None:
@@ -176,11 +172,10 @@ def _fold_lines(graph: OperatorGraph, members: Sequence[int]) -> Iterator[str]:
     }
     alike = "alike" if len(kinds) == 1 else f"of {len(kinds)} kinds"
     times_ns = [time for each in members if (time := graph.operators[each].time_ns) is not None]
-    total_ns = sum(times_ns)
-    share = f", {100.0 * total_ns / graph.serial_ns:.0f} %" if graph.serial_ns else ""
+    share = f", {100.0 * sum(times_ns) / graph.serial_ns:.0f} %" if graph.serial_ns else ""
     yield f"{format_count(len(numbers), 'layer')} {alike}"
     yield f"layers {numbers[0]} to {numbers[-1]}, {format_count(len(members), 'operator')}"
-    yield f"{format_ns(total_ns)}{share}" if times_ns else "time not known"
+    yield f"{format_ns(sum(times_ns))}{share}" if times_ns else "time not known"
 
 
 def _title(trace: EngineTrace) -> str:
@@ -190,8 +185,12 @@ def _title(trace: EngineTrace) -> str:
 
 def graph_words(view: GraphView) -> Iterator[str]:
     """Yield what the graph is, what it could gain, and what is left out of the picture."""
-    graph = view.graph
-    yield f"{_what(graph)}, {format_count(len(graph.operators), 'operator')}{_where(graph)}{_how_often(graph)}"
+    graph, n = view.graph, view.graph.n_evaluations
+    tokens = {None: "", 1: ", decode"}.get(graph.n_tokens, f", a prompt of {graph.n_tokens} tokens")
+    backends = ", ".join(dict.fromkeys(each.backend for each in graph.operators if each.backend))
+    often = "" if not n else f", medians of {n} evaluations" if n > 1 else ", of one evaluation"
+    operators = format_count(len(graph.operators), "operator")
+    yield f"graph {graph.number}{tokens}, {operators}{f' on {backends}' if backends else ''}{often}"
     if graph.n_of_call > 1:
         yield f"a part: one of {graph.n_of_call} graphs that a call of llama_decode computes"
     if graph.gain_ratio is None:
@@ -203,29 +202,8 @@ def graph_words(view: GraphView) -> Iterator[str]:
         )
     if graph.wall_ns is not None:
         yield f"from the first entry to the last return {format_ns(graph.wall_ns)}"
-    yield _left_out(graph)
-    if not graph.by_address and graph.edges:
-        yield "edges by the tensors' names, some may be missing: the recorder did not read addresses"
-
-
-def _what(graph: OperatorGraph) -> str:
-    if graph.n_tokens is None:
-        return f"graph {graph.number}"
-    return f"graph {graph.number}, {'decode' if graph.n_tokens == 1 else f'a prompt of {graph.n_tokens} tokens'}"
-
-
-def _where(graph: OperatorGraph) -> str:
-    backends = dict.fromkeys(each.backend for each in graph.operators if each.backend)
-    return f" on {', '.join(backends)}" if backends else ""
-
-
-def _how_often(graph: OperatorGraph) -> str:
-    n = graph.n_evaluations
-    return "" if not n else f", medians of {n} evaluations" if n > 1 else ", of one evaluation"
-
-
-def _left_out(graph: OperatorGraph) -> str:
     constants = graph.constants
     weights = f"{format_count(constants.n_weights, 'weight')} of {format_bytes(constants.weights_bytes)}"
-    others = format_count(constants.n - constants.n_weights, "other constant")
-    return f"not drawn: {weights}, {others}"
+    yield f"not drawn: {weights}, {format_count(constants.n - constants.n_weights, 'other constant')}"
+    if not graph.by_address and graph.edges:
+        yield "edges by the tensors' names, some may be missing: the recorder did not read addresses"

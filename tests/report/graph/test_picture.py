@@ -10,8 +10,15 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.report.charts.shades import luminance
-from perfsuite.report.graph.dot import dot_text
-from perfsuite.report.graph.picture import BOX_HEIGHT, BOX_WIDTH, GraphPanel, colour_of, graph_svg, largest_value
+from perfsuite.report.graph.picture import (
+    BOX_HEIGHT,
+    BOX_WIDTH,
+    GraphPanel,
+    colour_of,
+    dot_text,
+    graph_svg,
+    largest_value,
+)
 from perfsuite.report.graph.view import GraphOptions, graph_view
 from perfsuite.testing.engine_traces import engine_trace, node, small_trace, tensor
 from perfsuite.testing.large_trace import large_trace
