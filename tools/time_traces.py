@@ -14,7 +14,7 @@ from perfsuite.experiments.engine_graph import traced_cost
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.report.graph.picture import graph_svg
 from perfsuite.report.graph.view import graph_view
-from perfsuite.report.statistics.json import plain_statistics
+from perfsuite.report.statistics.tables import plain_statistics
 from perfsuite.report.timeline.perfetto import write_perfetto
 from perfsuite.report.timeline.summary import timeline_summary
 from perfsuite.testing.large_trace import large_trace

@@ -1,8 +1,8 @@
-"""What is reported of one process's OpenCL commands: counts, clocks, kernels, idle time."""
+"""What is reported of one process's OpenCL commands: counts, clocks, kernels, idle time; for people and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,12 @@ import numpy as np
 
 from perfsuite.records.codec import plain_fields
 from perfsuite.records.opencl_commands import Commands, CommandType, OpenClTrace, TracedDevice
-from perfsuite.trace.opencl.device_clock import AlignedTrace, DeviceClock, align
+from perfsuite.report.sheet import Sheet
+from perfsuite.trace.opencl.device_clock import AlignedTrace, ClockBasis, DeviceClock, align
 from perfsuite.trace.opencl.device_idle import IdleGap, IdleWindow, device_activity
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread, kernel_statistics
 from perfsuite.trace.opencl.stamps import ANOMALY_WORDS, Anomaly
+from perfsuite.units import format_count, format_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +128,14 @@ def plain_process(summary: OpenClSummary) -> dict[str, Any]:
     """Return one process."""
     return {
         **plain_fields(summary, "pid", "n_commands", "n_lost", "n_unfinished", "is_complete", "n_odd"),
-        "n_by_type": _counts(summary.n_by_type),
-        "n_by_anomaly": {str(each.name).lower(): _counts(counts) for each, counts in summary.n_by_anomaly.items()},
+        "n_by_type": _by_type(summary.n_by_type),
+        "n_by_anomaly": {str(each.name).lower(): _by_type(counts) for each, counts in summary.n_by_anomaly.items()},
         "devices": [_device(each) for each in summary.devices],
         "kernels": [_kernel(each) for each in summary.kernels],
     }
 
 
-def _counts(n_by_type: Mapping[CommandType, int]) -> dict[str, int]:
+def _by_type(n_by_type: Mapping[CommandType, int]) -> dict[str, int]:
     return {each.name.lower(): count for each, count in n_by_type.items()}
 
 
@@ -169,3 +171,119 @@ def _kernel(kernel: KernelStatistics) -> dict[str, Any]:
 
 def _spread(spread: Spread | None, n: int) -> dict[str, int] | None:
     return None if spread is None else {"n": n, **plain_fields(spread, "total_ns", "median_ns", "p95_ns")}
+
+
+_TYPE_WORDS = {
+    CommandType.SVM: "command of shared memory",
+    CommandType.NATIVE: "native function",
+    CommandType.OTHER: "other command",
+}
+
+_BASIS_WORDS = {
+    ClockBasis.TIMER: "its timer",
+    ClockBasis.ENQUEUE_CALLS: "enqueue calls",
+}
+
+
+def count_lines(summary: OpenClSummary) -> Iterator[str]:
+    """Yield what was counted: commands, what is missing, what is left out, and each device with its clock."""
+    counts = list(_counts(summary.n_by_type))
+    total = format_count(summary.n_commands, "OpenCL command")
+    yield f"process {summary.pid}: {total}{': ' if counts else ''}{', '.join(counts)}"
+    yield f"  {'; '.join(_completeness(summary))}"
+    for each in summary.devices:
+        device = each.device
+        yield f"  {device.platform_name}, {device.device_name}, driver {device.driver_version}"
+        yield f"  {_clock_words(each.clock)}"
+
+
+def kernel_line(summary: OpenClSummary, n_top: int) -> str:
+    """Say which kernels the table shows, and what its columns are of."""
+    n_all = len(summary.kernels)
+    top = f", the {n_top} with the longest total" if n_all > n_top else ""
+    known = "" if summary.has_all else ", of the recorded launches alone"
+    columns = "total to p95: execution; tick: error of its mean; queueing, dispatch, occupied: medians"
+    return f"{format_count(n_all, 'kernel')}{top}{known}; {columns}"
+
+
+def kernel_table(summary: OpenClSummary, n_top: int) -> Sheet:
+    """Show the kernels with the longest totals."""
+    columns: dict[str, Callable[[KernelStatistics], object]] = {
+        "kernel": lambda each: each.name,
+        ">n": lambda each: f"{each.n} of {each.n + each.n_left_out}" if each.n_left_out else each.n,
+        ">total": lambda each: each.execution and format_ns(each.execution.total_ns),
+        ">share": lambda each: each.execution and f"{each.share_ratio:.1%}",
+        ">median": lambda each: _median(each.execution),
+        ">p95": lambda each: each.execution and format_ns(each.execution.p95_ns),
+        ">tick": lambda each: None if each.tick_error_ratio is None else f"{100 * each.tick_error_ratio:.2g} %",
+        ">queueing": lambda each: _median(each.queueing),
+        ">dispatch": lambda each: _median(each.dispatch),
+        ">occupied": lambda each: _median(each.occupied),
+    }
+    return Sheet.of(summary.kernels[:n_top], columns)
+
+
+def _median(spread: Spread | None) -> str | None:
+    return None if spread is None else format_ns(spread.median_ns)
+
+
+def idle_line(device: DeviceSummary, summary: OpenClSummary) -> str:
+    """Say how much of the time from its first command to its last a device was idle, or why that is not known."""
+    name = device.device.device_name
+    if device.n_gaps is None:
+        return f"{name}: idle time not known: {_missing(summary)}"
+    whole = device.whole
+    if whole is None or whole.idle_ratio is None:
+        return f"{name}: executed nothing"
+    length, gaps = format_ns(whole.end_ns - whole.start_ns), format_count(device.n_gaps, "gap")
+    bound = "at most " if whole.n_left_out else ""
+    return f"{name}: idle {bound}{whole.idle_ratio:.1%} of the {length} from its first command to its last, in {gaps}"
+
+
+def gap_table(device: DeviceSummary) -> Sheet:
+    """Show the longest gaps of a device, their begin counted from its first command's."""
+    first_ns = device.whole.start_ns if device.whole else 0
+    columns: dict[str, Callable[[NamedGap], object]] = {
+        ">longest gaps": lambda each: format_ns(each.gap.duration_ns),
+        ">begin at": lambda each: format_ns(each.gap.start_ns - first_ns),
+        "after": lambda each: each.preceding,
+        "before": lambda each: each.following,
+    }
+    return Sheet.of(device.longest_gaps or (), columns)
+
+
+def _counts(n_by_type: Mapping[CommandType, int]) -> Iterator[str]:
+    for each, count in n_by_type.items():
+        yield format_count(count, _TYPE_WORDS.get(each, each.name.lower()))
+
+
+def _completeness(summary: OpenClSummary) -> Iterator[str]:
+    if summary.n_lost is None:
+        yield f"lost: not known{f', {summary.n_lost_at_least} at least' if summary.n_lost_at_least else ''}"
+    else:
+        yield f"{summary.n_lost or 'none'} lost"
+    if summary.n_unfinished is None:
+        yield "the process was killed or still runs, so what came last is missing"
+    else:
+        yield f"{summary.n_unfinished or 'none'} unfinished"
+    if not summary.n_odd:
+        yield "no anomaly"
+        return
+    kinds = [f"{' and '.join(_counts(counts))} {ANOMALY_WORDS[each]}" for each, counts in summary.n_by_anomaly.items()]
+    yield f"{summary.n_odd} with an anomaly: {', '.join(kinds)}"
+
+
+def _missing(summary: OpenClSummary) -> str:
+    if summary.n_lost is None:
+        return "the process did not end in order"
+    return f"{format_count(summary.n_lost, 'command')} {'was' if summary.n_lost == 1 else 'were'} lost"
+
+
+def _clock_words(clock: DeviceClock | None) -> str:
+    if clock is None:
+        return "its clock could not be read"
+    error = "not known" if clock.error_ns is None else f"at most {format_ns(clock.error_ns)}"
+    basis = f"{_BASIS_WORDS[clock.basis]} ({clock.n_readings} readings)"
+    drift = f"{round(clock.drift_ppm):+d} ± {clock.drift_error_ppm:.0f} ppm"
+    tick = "not known" if clock.tick_ns is None else format_ns(clock.tick_ns)
+    return f"clock: tick {tick}, error {error}, drift {drift}, by {basis}"

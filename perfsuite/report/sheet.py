@@ -37,7 +37,7 @@ class Sheet:
         table = Table(title=escape(self.title) or None, title_justify="left", box=None, pad_edge=False)
         for heading in self.headings:
             justify: JustifyMethod = "right" if heading.startswith(">") else "left"
-            table.add_column(Text(heading.removeprefix(">")), justify=justify)
+            table.add_column(Text(heading.removeprefix(">")), justify=justify, overflow="fold")
         for at, row in enumerate(self.rows):
             cells = ("-" if cell is None else str(cell) for cell in row)
             table.add_row(*map(Text, cells), style=self.styles[at] if self.styles else None)

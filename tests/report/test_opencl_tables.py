@@ -7,19 +7,18 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
-from rich.table import Table
 
 from perfsuite.records.opencl_commands import CommandFlag, CommandType, OpenClTrace
-from perfsuite.report.opencl_summary import summarize
-from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, kernel_line, kernel_table
+from perfsuite.report.opencl_summary import count_lines, gap_table, idle_line, kernel_line, kernel_table, summarize
+from perfsuite.report.sheet import Sheet
 from tests.conftest import Golden
 
 from ..synthetic_opencl import DEVICE, drifting, queue, steady_commands, trace
 
 
-def printed(table: Table) -> list[str]:
+def printed(table: Sheet) -> list[str]:
     out = io.StringIO()
-    Console(file=out, width=100).print(table)
+    Console(file=out, width=100).print(table.table())
     return out.getvalue().splitlines()
 
 

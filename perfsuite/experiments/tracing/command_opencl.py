@@ -22,8 +22,16 @@ from perfsuite.measure.opencl_backend import find_opencl_layers, layer_environme
 from perfsuite.measure.traced_program import run_traced
 from perfsuite.records.opencl_log_file import read_opencl_log
 from perfsuite.records.whole_file import write_json
-from perfsuite.report.opencl_summary import OpenClSummary, plain_process, summarize
-from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, kernel_line, kernel_table
+from perfsuite.report.opencl_summary import (
+    OpenClSummary,
+    count_lines,
+    gap_table,
+    idle_line,
+    kernel_line,
+    kernel_table,
+    plain_process,
+    summarize,
+)
 
 #: What is written beside the logs.
 JSON_NAME = "trace.json"

@@ -130,8 +130,7 @@ def _draw(views: Sequence[GraphView], path: Path) -> None:
 
 
 def _timeline(options: argparse.Namespace) -> int:
-    from perfsuite.report.timeline.summary import plain_timeline, timeline_summary
-    from perfsuite.report.timeline.tables import timeline_lines, timeline_tables
+    from perfsuite.report.timeline.summary import plain_timeline, timeline_lines, timeline_summary, timeline_tables
 
     trace = read_recording(options.runs[0])
     if options.output is not None:
@@ -160,8 +159,7 @@ def _write_timeline(trace: EngineTrace, path: Path) -> None:
 
 def _statistics(options: argparse.Namespace) -> int:
     from perfsuite.experiments.engine_graph import traced_cost
-    from perfsuite.report.statistics.json import plain_statistics
-    from perfsuite.report.statistics.tables import statistics_tables
+    from perfsuite.report.statistics.tables import plain_statistics, statistics_tables
     from perfsuite.trace.statistics.statistics_view import trace_statistics
 
     check_picture(options.output)
@@ -179,8 +177,7 @@ def _statistics(options: argparse.Namespace) -> int:
 
 
 def _crossover(options: argparse.Namespace, trace: EngineTrace) -> int:
-    from perfsuite.report.statistics.json import plain_crossover
-    from perfsuite.report.statistics.tables import crossover_table
+    from perfsuite.report.statistics.tables import crossover_table, plain_crossover
     from perfsuite.trace.statistics.crossover import crossover
 
     device = read_recording(options.against)

@@ -1,21 +1,20 @@
-"""The statistics of a trace on the terminal."""
+"""The statistics of a trace on the terminal and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from rich.markup import escape
-from rich.table import Column, Table
-
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.events import Phase
+from perfsuite.report.sheet import Sheet
 from perfsuite.trace.statistics.crossover import Crossover, Winner
-from perfsuite.trace.statistics.operator_statistics import OperatorType
+from perfsuite.trace.statistics.operator_statistics import LineFit, OperatorType
 from perfsuite.trace.statistics.statistics_view import TraceStatistics
 from perfsuite.trace.statistics.thread_balance import RoleBalance, ThreadShare
-from perfsuite.trace.statistics.token_statistics import TokenStatistics
+from perfsuite.trace.statistics.token_statistics import RoleGrowth, TokenStatistics
+from perfsuite.trace.step_forecast import RobustLine
 from perfsuite.units import format_bytes, format_bytes_per_s, format_count, format_flops_per_s, format_ns
-
-_MOST_ROLES = 3
 
 _WINNER_WORDS = {
     Winner.DEVICE: "device throughout",
@@ -50,129 +49,113 @@ def token_lines(tokens: TokenStatistics) -> Iterator[str]:
         yield f"operators grow by {format_ns(tokens.growth_ns)} a position, of which attention carries {share:.0%}"
 
 
-def growth_table(tokens: TokenStatistics, n_top: int) -> Table:
+def growth_table(tokens: TokenStatistics, n_top: int) -> Sheet:
     """Show the roles whose time grows the most with the context."""
-    table = _table(Column("role", overflow="fold"), "operator", *_right("median", "a position", "of the growth"))
-    for each in [each for each in tokens.growth if each.line.slope_ns > 0][:n_top]:
-        share = "-" if each.share_ratio is None else f"{each.share_ratio:.0%}"
-        table.add_row(escape(each.role), each.op, format_ns(each.median_ns), f"{each.line.slope_ns:.1f} ns", share)
-    return table
+    columns: dict[str, Callable[[RoleGrowth], object]] = {
+        "role": lambda each: each.role,
+        "operator": lambda each: each.op,
+        ">median": lambda each: format_ns(each.median_ns),
+        ">a position": lambda each: f"{each.line.slope_ns:.1f} ns",
+        ">of the growth": lambda each: None if each.share_ratio is None else f"{each.share_ratio:.0%}",
+    }
+    return Sheet.of([each for each in tokens.growth if each.line.slope_ns > 0][:n_top], columns)
 
 
-def operator_table(operators: Sequence[OperatorType], phase: Phase, n_top: int) -> Table:
+def operator_table(operators: Sequence[OperatorType], phase: Phase, n_top: int) -> Sheet:
     """Show the types of operators of a phase: their share, their line, the rates of their largest dimensions."""
-    mine = [each for each in operators if each.phase is phase][:n_top]
-    counts_memory = any(each.memory_access_bytes is not None for each in mine)
-    counts_stalls = any(each.stall_ratio is not None for each in mine)
-    extra = [*(["memory"] if counts_memory else []), *(["stalled"] if counts_stalls else [])]
-    names = ("n", "total", "share", "largest MxNxKxH", "median", "rate", "bandwidth", "R²", *extra)
-    table = _table(Column(f"{phase.value}: operator", overflow="fold"), "type", *_right(*names))
-    for each in mine:
-        largest = each.dimensions[-1]
-        counted = [
-            *([format_bytes(each.memory_access_bytes)] if counts_memory else []),
-            *(["-" if each.stall_ratio is None else f"{each.stall_ratio:.0%}"] if counts_stalls else []),
-        ]
-        table.add_row(
-            each.op,
-            each.type,
-            str(each.n),
-            format_ns(each.total_ns),
-            f"{each.share_ratio:.1%}",
-            str(largest.dimensions),
-            format_ns(largest.median_ns),
-            format_flops_per_s(largest.flops_per_s) if largest.flops_per_s else "-",
-            format_bytes_per_s(largest.bytes_per_s) if largest.bytes_per_s else "-",
-            "-" if each.fit is None or each.fit.r_squared is None else f"{each.fit.r_squared:.3f}",
-            *counted,
-        )
-    return table
+    shown = [each for each in operators if each.phase is phase][:n_top]
+    columns: dict[str, Callable[[OperatorType], object]] = {
+        f"{phase.value}: operator": lambda each: each.op,
+        "type": lambda each: each.type,
+        ">n": lambda each: each.n,
+        ">total": lambda each: format_ns(each.total_ns),
+        ">share": lambda each: f"{each.share_ratio:.1%}",
+        ">largest MxNxKxH": lambda each: each.dimensions[-1].dimensions,
+        ">median": lambda each: format_ns(each.dimensions[-1].median_ns),
+        ">rate": lambda each: ((rate := each.dimensions[-1].flops_per_s) and format_flops_per_s(rate)) or None,
+        ">bandwidth": lambda each: ((rate := each.dimensions[-1].bytes_per_s) and format_bytes_per_s(rate)) or None,
+        ">R²": lambda each: None if each.fit is None or each.fit.r_squared is None else f"{each.fit.r_squared:.3f}",
+    }
+    if any(each.memory_access_bytes is not None for each in shown):
+        columns[">memory"] = lambda each: format_bytes(each.memory_access_bytes)
+    if any(each.stall_ratio is not None for each in shown):
+        columns[">stalled"] = lambda each: None if each.stall_ratio is None else f"{each.stall_ratio:.0%}"
+    return Sheet.of(shown, columns)
 
 
-def thread_table(threads: Sequence[ThreadShare]) -> Table:
-    """Show what each thread did within the evaluations."""
-    table = _table(*_right("thread"), "name", *_right("operators", "busy", "waiting", "busy share"))
-    for each in threads:
-        busy, waiting = format_ns(each.busy_ns), format_ns(each.waiting_ns)
-        table.add_row(str(each.tid), escape(each.name), str(each.n_operators), busy, waiting, f"{each.busy_ratio:.1%}")
-    return table
+_THREADS: dict[str, Callable[[ThreadShare], object]] = {
+    ">thread": lambda each: each.tid,
+    "name": lambda each: each.name,
+    ">operators": lambda each: each.n_operators,
+    ">busy": lambda each: format_ns(each.busy_ns),
+    ">waiting": lambda each: format_ns(each.waiting_ns),
+    ">busy share": lambda each: f"{each.busy_ratio:.1%}",
+}
+
+_BALANCES: dict[str, Callable[[RoleBalance], object]] = {
+    "role": lambda each: each.role,
+    "operator": lambda each: each.op,
+    "phase": lambda each: each.phase.value,
+    ">n": lambda each: each.n_runs,
+    ">busiest": lambda each: format_ns(each.busiest_ns),
+    ">busiest/mean": lambda each: f"{each.balance_ratio:.2f} of {each.n_threads}",
+    ">idle": lambda each: format_ns(each.idle_ns),
+    "": lambda each: "one thread alone" if each.is_on_one_thread else "",
+}
 
 
-def balance_table(balances: Sequence[RoleBalance], n_top: int) -> Table:
-    """Show the roles that leave the most time of threads unused."""
-    table = _table(
-        Column("role", overflow="fold"), "operator", "phase", *_right("n", "busiest", "busiest/mean", "idle"), ""
-    )
-    for each in balances[:n_top]:
-        table.add_row(
-            escape(each.role),
-            each.op,
-            each.phase.value,
-            str(each.n_runs),
-            format_ns(each.busiest_ns),
-            f"{each.balance_ratio:.2f} of {each.n_threads}",
-            format_ns(each.idle_ns),
-            "one thread alone" if each.is_on_one_thread else "",
-        )
-    return table
-
-
-def expert_table(statistics: TraceStatistics, n_top: int) -> Table:
+def expert_table(statistics: TraceStatistics, n_top: int) -> Sheet:
     """Show the experts that were active the most."""
-    table = _table(*_right("layer", "expert", "activations", "mean distance", "time"))
     busiest = sorted(statistics.experts, key=lambda each: (-each.n_activations, each.layer, each.expert))
-    for each in busiest[:n_top]:
-        distance = "-" if each.mean_distance is None else f"{each.mean_distance:.1f}"
-        table.add_row(str(each.layer), str(each.expert), str(each.n_activations), distance, format_ns(each.time_ns))
-    return table
+    rows = [
+        (
+            *(each.layer, each.expert, each.n_activations),
+            None if each.mean_distance is None else f"{each.mean_distance:.1f}",
+            format_ns(each.time_ns),
+        )
+        for each in busiest[:n_top]
+    ]
+    return Sheet((">layer", ">expert", ">activations", ">mean distance", ">time"), rows)
 
 
-def crossover_table(found: Sequence[Crossover]) -> Table:
+def crossover_table(found: Sequence[Crossover]) -> Sheet:
     """Show which side is faster from which size on."""
-    table = _table("phase", "operator", "type", *_right("sizes", "largest", "cpu", "device"), "faster")
-    for each in found:
-        if each.sides:
-            largest = each.sides[-1]
-            table.add_row(
-                each.phase.value,
-                each.op,
-                each.type,
-                str(len(each.sides)),
-                str(largest.dimensions),
-                format_ns(largest.cpu_ns),
-                format_ns(largest.device_ns),
-                _faster(each),
-            )
-    return table
+    columns: dict[str, Callable[[Crossover], object]] = {
+        "phase": lambda each: each.phase.value,
+        "operator": lambda each: each.op,
+        "type": lambda each: each.type,
+        ">sizes": lambda each: len(each.sides),
+        ">largest": lambda each: each.sides[-1].dimensions,
+        ">cpu": lambda each: format_ns(each.sides[-1].cpu_ns),
+        ">device": lambda each: format_ns(each.sides[-1].device_ns),
+        "faster": _faster,
+    }
+    return Sheet.of([each for each in found if each.sides], columns)
 
 
-def statistics_tables(statistics: TraceStatistics, n_top: int) -> Iterator[str | Table]:
+def statistics_tables(statistics: TraceStatistics, n_top: int) -> Iterator[str | Sheet]:
     """Yield the lines and tables of a trace, those left out that it tells nothing for, and what they lack."""
     yield from token_lines(statistics.tokens)
     if statistics.tokens.attention_share_ratio is not None:
         yield growth_table(statistics.tokens, n_top)
-    yield from _missing_lines(statistics)
+    if statistics.n_events and not statistics.operators:
+        yield "operators: none were recorded"
+    elif statistics.operators and not statistics.threads:
+        yield "threads: not told, the recorder did not see when operators began and ended on each of them"
     for phase in dict.fromkeys(each.phase for each in statistics.operators):
         yield ""
         yield operator_table(statistics.operators, phase, n_top)
     if statistics.threads:
         yield ""
-        yield thread_table(statistics.threads)
+        yield Sheet.of(statistics.threads, _THREADS)
     if statistics.balances:
         yield ""
-        yield balance_table(statistics.balances, n_top)
+        yield Sheet.of(statistics.balances[:n_top], _BALANCES)
     if statistics.experts:
         yield ""
         yield expert_table(statistics, n_top)
     for problem in (*([f"it breaks off: {statistics.cut}"] if statistics.cut else ()), *statistics.problems):
         yield f"Not to be trusted: {problem}"
-
-
-def _missing_lines(statistics: TraceStatistics) -> Iterator[str]:
-    if statistics.n_events and not statistics.operators:
-        yield "operators: none were recorded"
-    elif statistics.operators and not statistics.threads:
-        yield "threads: not told, the recorder did not see when operators began and ended on each of them"
 
 
 def _faster(found: Crossover) -> str:
@@ -182,9 +165,95 @@ def _faster(found: Crossover) -> str:
     return f"{found.winner.value} {found.work:.3g}{where}"
 
 
-def _table(*columns: Column | str) -> Table:
-    return Table(*columns, box=None, pad_edge=False)
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
+
+_THREAD = ("tid", "name", "n_operators", "busy_ns", "waiting_ns", "busy_ratio")
+_BALANCE = (
+    *("phase", "role", "op", "n_threads", "n_runs"),
+    *("busiest_ns", "idle_ns", "balance_ratio", "is_on_one_thread"),
+)
+_EXPERT = ("layer", "expert", "n_activations", "mean_distance", "time_ns")
 
 
-def _right(*names: str) -> Iterator[Column]:
-    return (Column(name, justify="right", no_wrap=True) for name in names)
+def plain_statistics(statistics: TraceStatistics) -> dict[str, Any]:
+    """Return everything that a trace tells in figures."""
+    return {
+        "schema": SCHEMA,
+        **plain_fields(statistics, "n_events", "n_lost", "n_operators"),
+        "tokens": _tokens(statistics.tokens),
+        "operators": [_operator(each) for each in statistics.operators],
+        "threads": [plain_fields(each, *_THREAD) for each in statistics.threads],
+        "balances": [plain_fields(each, *_BALANCE) | {"phase": each.phase.value} for each in statistics.balances],
+        "experts": [plain_fields(each, *_EXPERT) for each in statistics.experts],
+        "cut": statistics.cut,
+        "problems": list(statistics.problems),
+    }
+
+
+def plain_crossover(found: Sequence[Crossover]) -> dict[str, Any]:
+    """Return where a device becomes faster than the processor."""
+    return {"schema": SCHEMA, "operators": [_crossover(each) for each in found]}
+
+
+def _line(fit: LineFit | None) -> dict[str, Any] | None:
+    """Return a line of least squares."""
+    return None if fit is None else plain_fields(fit, "n_points", "slope", "intercept", "r_squared", "residual")
+
+
+def _tokens(tokens: TokenStatistics) -> dict[str, Any]:
+    steps = ("number", "n_tokens", "context", "duration_ns")
+    return {
+        **{name: getattr(tokens.steps, name).tolist() for name in steps},
+        "growth": _robust(tokens.line),
+        **plain_fields(tokens, "growth_ns", "attention_share_ratio"),
+        "roles": [
+            {
+                **plain_fields(each, "role", "op", "is_attention", "median_ns", "share_ratio"),
+                "growth": _robust(each.line),
+            }
+            for each in tokens.growth
+        ],
+    }
+
+
+def _robust(line: RobustLine | None) -> dict[str, float] | None:
+    names = ("slope_ns", "slope_error_ns", "level_ns", "deviation_ns")
+    return None if line is None else {**plain_fields(line, *names), "newest_context": line.newest_step}
+
+
+def _operator(kind: OperatorType) -> dict[str, Any]:
+    of_all = ("op", "type", "n", "total_ns", "share_ratio", "memory_access_bytes", "stall_ratio")
+    return {
+        "phase": kind.phase.value,
+        **plain_fields(kind, *of_all),
+        "fit_ns_over_work": _line(kind.fit),
+        "counted": dict(kind.counted),
+        "dimensions": [
+            {
+                **plain_fields(each.dimensions, "m", "n", "k", "h", "work"),
+                "roles": list(each.roles),
+                "n_runs": each.n,
+                **plain_fields(each, "median_ns", "total_ns", "flops_per_s", "bytes_per_s"),
+            }
+            for each in kind.dimensions
+        ],
+    }
+
+
+def _crossover(found: Crossover) -> dict[str, Any]:
+    return {
+        "phase": found.phase.value,
+        "winner": found.winner.value,
+        **plain_fields(found, "op", "type", "work", "is_measured"),
+        "cpu_ns_over_work": _line(found.cpu_line),
+        "device_ns_over_work": _line(found.device_line),
+        "dimensions": [
+            {
+                "dimensions": str(each.dimensions),
+                "work": each.dimensions.work,
+                **plain_fields(each, "cpu_ns", "device_ns", "speedup_ratio"),
+            }
+            for each in found.sides
+        ],
+    }

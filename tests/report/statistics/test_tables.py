@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind
-from perfsuite.report.statistics.json import plain_crossover, plain_statistics
-from perfsuite.report.statistics.tables import statistics_tables
+from perfsuite.report.sheet import Sheet
+from perfsuite.report.statistics.tables import plain_crossover, plain_statistics, statistics_tables
 from perfsuite.testing.engine_traces import engine_trace, event
 from perfsuite.trace.statistics.crossover import crossover
 from perfsuite.trace.statistics.statistics_view import trace_statistics
@@ -57,7 +57,7 @@ def printed(trace: EngineTrace, n_top: int = 10) -> str:
     out = io.StringIO()
     console = Console(file=out, width=160)
     for each in statistics_tables(trace_statistics(trace), n_top):
-        console.print(each)
+        console.print(each.table() if isinstance(each, Sheet) else each)
     return out.getvalue()
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace
-from perfsuite.report.timeline.perfetto import write_perfetto
+from perfsuite.report.timeline.perfetto import varint, write_perfetto
 from perfsuite.testing.engine_traces import engine_trace, small_trace
 from perfsuite.testing.large_trace import large_trace
 from perfsuite.trace.timeline.build import build_timeline
@@ -134,3 +137,14 @@ def test_a_process_that_is_not_known_is_a_track(tmp_path: Path) -> None:
     assert not any(each.HasField("process") or each.HasField("thread") for each in described)
     assert described[0].name == "llama-cli"
     assert len(written(engine_trace([]), tmp_path)) == 2
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), max_size=20))
+def test_varints_come_back(numbers: list[int]) -> None:
+    """Seven bits a byte, lowest first, no byte more than it takes."""
+    rows = varint(np.asarray(numbers, dtype=np.int64))
+    for number, cells, mask in zip(numbers, rows.cells, rows.mask, strict=True):
+        content = bytes(cells[mask])
+        assert sum((byte & 0x7F) << 7 * place for place, byte in enumerate(content)) == number
+        assert [bool(byte & 0x80) for byte in content] == [True] * (len(content) - 1) + [False]
+        assert len(content) == max(1, -(-number.bit_length() // 7))
