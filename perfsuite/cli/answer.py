@@ -24,7 +24,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Chart
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.charts.picture import picture_svg
-from perfsuite.report.sheet import Sheet
+from perfsuite.report.sheet import Sheet as Sheet
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:

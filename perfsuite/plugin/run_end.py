@@ -12,8 +12,8 @@ from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY
 from perfsuite.plugin.parameters import CASE_KINDS
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
-from perfsuite.report.engine_words import engine_words
 from perfsuite.report.visible import terminal_text
+from perfsuite.report.words import engine_words
 
 if TYPE_CHECKING:
     from perfsuite.experiments.run_outputs import WrittenRun

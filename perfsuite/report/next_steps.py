@@ -13,7 +13,7 @@ from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.reproduce import MOST_NAMED, command_again, option_value, shell_word
 from perfsuite.report.verdict_words import are_counted, in_order_of_weight
-from perfsuite.report.visible import terminal_text
+from perfsuite.report.visible import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def _invalid(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
     seen, _, advice = reason.partition("; ")
     what = "free the machine for" if advice.startswith("free the machine") else "fix the cause of"
     changed = _RECORDED if run.is_recording else {}
-    yield f"{what} what could not be measured ({terminal_text(seen)}), then", command_again(run.origin, found, changed)
+    yield f"{what} what could not be measured ({visible(seen)}), then", command_again(run.origin, found, changed)
 
 
 def _incomparable(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
@@ -132,7 +132,7 @@ def _incomparable(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
         return
     (reason, _), *_ = Counter(each.reason for each in stored).most_common(1)
     yield (
-        f"measure as the baseline was, or keep this as a reference of its own ({terminal_text(reason)})",
+        f"measure as the baseline was, or keep this as a reference of its own ({visible(reason)})",
         command_again(run.origin, (), _RECORDED),
     )
 
@@ -218,7 +218,7 @@ _STEPS: Mapping[Outcome, Callable[[EndedRun, Sequence[Judgement]], Iterator[Step
 
 
 def _named(found: Sequence[Judgement]) -> str:
-    return terminal_text(found[0].case_id) if len(found) == 1 else f"{len(found)} cases"
+    return visible(found[0].case_id) if len(found) == 1 else f"{len(found)} cases"
 
 
 def _device_option(run: EndedRun) -> list[str]:

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
-from perfsuite.report.page.words import kind_place, kind_title
 from perfsuite.report.run_writer import tokens_per_s
 from perfsuite.report.verdict_words import change_notes, outcome_words
-from perfsuite.report.visible import terminal_text
+from perfsuite.report.visible import visible
+from perfsuite.report.words import kind_place, kind_title
 from perfsuite.units import format_change, format_ns, format_tokens_per_s
 
 _STYLES = {
@@ -87,10 +87,8 @@ def _read(judgements: Sequence[Judgement]) -> Sequence[Judgement]:
     """Leave out what nobody must look at, and then what weighs least, so that few enough are left."""
     if len(judgements) <= MAX_ROWS:
         return judgements
-    asked = [each for each in judgements if each.outcome not in _FOLDED or each.kind == "phase"]
-    kept = sorted(
-        asked, key=lambda each: (each.kind != "phase", ORDER_OF_WEIGHT.index(each.outcome), -(each.lost_ns or 0))
-    )
+    kept = [each for each in judgements if each.outcome not in _FOLDED or each.kind == "phase"]
+    kept.sort(key=lambda each: (each.kind != "phase", ORDER_OF_WEIGHT.index(each.outcome), -(each.lost_ns or 0)))
     chosen = {each.case_id for each in kept[:MAX_ROWS]}
     return [each for each in judgements if each.case_id in chosen]
 
@@ -98,32 +96,30 @@ def _read(judgements: Sequence[Judgement]) -> Sequence[Judgement]:
 def _block(kind: str, every: Sequence[Judgement], rows: Sequence[Judgement], width: int) -> Iterator[Table | Text]:
     prefix = _common_prefix([judgement.case_id for judgement in every])
     shared = prefix.split("/", 1)[1].rstrip("/")
-    title = terminal_text(f"{kind_title(kind)} {shared}").rstrip()
-    yield Text(title, style="italic", no_wrap=True, overflow="ignore")
+    yield Text(visible(f"{kind_title(kind)} {shared}").rstrip(), style="italic", no_wrap=True, overflow="ignore")
     if rows:
         yield _table(rows, prefix, width)
     if others := Counter(each.outcome for each in every) - Counter(each.outcome for each in rows):
-        told = ", ".join(f"{others[outcome]} {outcome.value}" for outcome in Outcome if others[outcome])
-        yield Text(f"{'and ' if rows else ''}{told} (-v shows them)", style="dim")
+        counts = ", ".join(f"{others[outcome]} {outcome.value}" for outcome in Outcome if others[outcome])
+        yield Text(f"{'and ' if rows else ''}{counts} (-v shows them)", style="dim")
 
 
 def _table(rows: Sequence[Judgement], prefix: str, width: int) -> Table:
-    figures = [name for name in _FIGURES if _is_known(name, rows) and (width >= _WIDE or name != _SPARED)]
+    figures = [
+        name
+        for name, text in _FIGURES.items()
+        if (name == "measured" or any(text(row) != "-" for row in rows)) and (width >= _WIDE or name != _SPARED)
+    ]
     table = Table(box=None, pad_edge=False)
     table.add_column("case", overflow="fold")
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     for judgement in rows:
-        case = Text(terminal_text(judgement.case_id[len(prefix) :]))
-        told = (*(_FIGURES[each](judgement) for each in figures), outcome_words(judgement, judgement.outcome.value))
-        table.add_row(case, *told, style=_STYLES.get(judgement.outcome, "yellow"))
+        case = Text(visible(judgement.case_id[len(prefix) :]))
+        cells = (*(_FIGURES[each](judgement) for each in figures), outcome_words(judgement, judgement.outcome.value))
+        table.add_row(case, *cells, style=_STYLES.get(judgement.outcome, "yellow"))
     return table
-
-
-def _is_known(name: str, rows: Sequence[Judgement]) -> bool:
-    """Whether any row has a figure."""
-    return name == "measured" or any(_FIGURES[name](row) != "-" for row in rows)
 
 
 def _common_prefix(case_ids: Sequence[str]) -> str:

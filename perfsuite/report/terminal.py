@@ -10,7 +10,7 @@ from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.report.next_steps import EndedRun, next_steps
 from perfsuite.report.verdict_words import counts_words, resolution_line, verdict_sentence
-from perfsuite.report.visible import terminal_text
+from perfsuite.report.visible import visible
 from perfsuite.units import format_count, format_signed_ns
 
 #: More lines than this are not read.
@@ -25,9 +25,18 @@ def failure_lines(failed: Sequence[Judgement], attribution: Attribution) -> tupl
     trees = {} if attribution.uniform_shift else {each.case_id: each for each in attribution.phases}
     shown = [trees[each.case_id] for each in failed if each.case_id in trees]
     carried = {carrier.case_id for tree in shown for carrier in tree.carriers}
-    told = [each for each in sorted(failed, key=_place) if each.case_id not in carried]
-    blocks = [tuple(_case_lines(each, trees.get(each.case_id))) for each in told]
-    return _shortened(blocks)
+    lines: list[str] = []
+    n_left_out = 0
+    for each in sorted(failed, key=_place):
+        if each.case_id not in carried:
+            block = [f"  {each.outcome.value}: {visible(each.case_id)}: {visible(each.reason)}"]
+            if tree := trees.get(each.case_id):
+                block.append(f"      {', '.join(_branches(tree))}")
+            if n_left_out or len(lines) + len(block) > MAX_LINES:
+                n_left_out += 1
+            else:
+                lines += block
+    return (*lines, *([f"  ... and {n_left_out} more, in run.json"] if n_left_out else []))
 
 
 def shift_line(shift: UniformShift) -> str:
@@ -46,12 +55,6 @@ def _place(judgement: Judgement) -> tuple[bool, int, int]:
     return True, list(Outcome).index(judgement.outcome), -(judgement.lost_ns or 0)
 
 
-def _case_lines(judgement: Judgement, tree: PhaseAttribution | None) -> Iterator[str]:
-    yield f"  {judgement.outcome.value}: {terminal_text(judgement.case_id)}: {terminal_text(judgement.reason)}"
-    if tree is not None:
-        yield f"      {', '.join(_branches(tree))}"
-
-
 def _branches(tree: PhaseAttribution) -> Iterator[str]:
     if not tree.carriers:
         yield "no few operators carry it"
@@ -65,23 +68,12 @@ def _branches(tree: PhaseAttribution) -> Iterator[str]:
 
 
 def _branch(carrier: Carrier) -> str:
-    return f"{terminal_text(carrier.name)} {_lost(carrier.lost_ns, carrier.share_ratio)}"
+    return f"{visible(carrier.name)} {_lost(carrier.lost_ns, carrier.share_ratio)}"
 
 
 def _lost(lost_ns: int, share_ratio: float | None) -> str:
     share = "" if share_ratio is None else f" ({share_ratio * 100.0:.0f} %)"
     return f"{format_signed_ns(lost_ns)}{share}"
-
-
-def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    lines: list[str] = []
-    n_left_out = 0
-    for block in blocks:
-        if n_left_out or len(lines) + len(block) > MAX_LINES:
-            n_left_out += 1
-        else:
-            lines += block
-    return (*lines, *([f"  ... and {n_left_out} more, in run.json"] if n_left_out else []))
 
 
 _MAX_REASONS = 5
@@ -111,8 +103,8 @@ def next_step(
         is_recording=is_recording,
         is_interrupted=is_interrupted,
     )
-    verdict = verdict_sentence(run, named=terminal_text)
-    files = ", ".join(terminal_text(path) for path in (run_path, report_path) if path) or "run.json was not written"
+    verdict = visible(verdict_sentence(run))
+    files = ", ".join(visible(path) for path in (run_path, report_path) if path) or "run.json was not written"
     if not run.judgements:
         return (f"perfsuite: {verdict}; {files}",)
     return (
@@ -136,9 +128,9 @@ def _reasons(judgements: Sequence[Judgement], attribution: Attribution) -> Itera
     for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE):
         reasons = Counter(each.reason for each in judgements if each.outcome is outcome and not each.only_side)
         for reason, count in reasons.most_common(_MAX_REASONS):
-            yield f"  {outcome.value} ({format_count(count, 'case')}): {terminal_text(reason)}"
+            yield f"  {outcome.value} ({format_count(count, 'case')}): {visible(reason)}"
 
 
 def _alone(judgement: Judgement) -> str:
-    word = "new" if judgement.only_side == "new" else "gone"
-    return f"{word}: {terminal_text('/'.join(judgement.case_id.split('/')[-2:]))} {_lost(judgement.lost_ns or 0, None)}"
+    word, name = "new" if judgement.only_side == "new" else "gone", "/".join(judgement.case_id.split("/")[-2:])
+    return f"{word}: {visible(name)} {_lost(judgement.lost_ns or 0, None)}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case import COUNTED, group_of_kind, has_no_answer, is_question
@@ -20,20 +19,9 @@ from perfsuite.units import (
     to_change_percent,
 )
 
-#: What keeps the build that a baseline is made with, so that the next run can measure it beside the new one.
-_KEEP = "--baseline=record keeps the build that later runs are measured beside"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoarsePasses:
-    """Passes against stored times of which some rest on a resolution above their margin."""
-
-    n_passed: int
-    #: How many more passed because they are too small a share of their step.
-    n_by_share: int
-    #: The coarsest resolution, and the finest margin that was not reached.
-    resolution_ratio: float
-    margin_ratio: float
+if TYPE_CHECKING:
+    from perfsuite.records.run_file import RunFile
+    from perfsuite.report.next_steps import EndedRun
 
 
 def outcome_words(judgement: Judgement, outcome: str) -> str:
@@ -58,29 +46,33 @@ def looks_faster(judgement: Judgement) -> bool:
 
 def passed_words(judgements: Iterable[Judgement]) -> str:
     """Say behind 'passed' what all passes rule out: `` at 24 %``; empty where each reached its margin."""
-    coarse = _coarse_passes(judgements)
-    if coarse is None:
+    at, missed, n_by_share = _coarse_passes(judgements)
+    if not missed:
         return ""
-    resolution = format_limit(coarse.resolution_ratio)
-    return f", {coarse.n_passed} of them at {resolution}" if coarse.n_by_share else f" at {resolution}"
+    return f", {len(at)} of them at {format_limit(max(at))}" if n_by_share else f" at {format_limit(max(at))}"
 
 
 def resolution_line(judgements: Sequence[Judgement]) -> str | None:
     """Say what the passes rule out and what would resolve their margin; None where each reached it."""
-    coarse = _coarse_passes(judgements)
-    if coarse is None:
+    at, missed, n_by_share = _coarse_passes(judgements)
+    if not missed:
         return None
     is_all = all(each.outcome in (Outcome.PASS, Outcome.IMPROVED) for each in judgements)
-    by_share = f" and {coarse.n_by_share} by their share of a step" if coarse.n_by_share else ""
+    by_share = f" and {n_by_share} by their share of a step" if n_by_share else ""
     return (
-        f"  {coarse.n_passed} passed at {format_limit(coarse.resolution_ratio)}{by_share}: "
+        f"  {len(at)} passed at {format_limit(max(at))}{by_share}: "
         f"{'nothing' if is_all else 'none of them'} is slower by more; "
-        f"for {format_limit(coarse.margin_ratio)}, record again: {_KEEP}"
+        f"for {format_limit(min(missed))}, record again: "
+        "--baseline=record keeps the build that later runs are measured beside"
     )
 
 
-def _coarse_passes(judgements: Iterable[Judgement]) -> CoarsePasses | None:
-    """Sum up the passes against stored times; pairs resolve their margin, or go on."""
+def _coarse_passes(judgements: Iterable[Judgement]) -> tuple[list[float], list[float], int]:
+    """Sum up the passes against stored times; pairs resolve their margin, or go on.
+
+    Returned are what they resolve, the margins that were not reached, and how many more passed because they are too
+    small a share of their step.
+    """
     stored = [each for each in judgements if each.outcome is Outcome.PASS and each.n_pairs is None]
     at = [
         (each.resolution_ratio, each.margin_ratio)
@@ -88,14 +80,7 @@ def _coarse_passes(judgements: Iterable[Judgement]) -> CoarsePasses | None:
         if each.resolution_ratio is not None and each.margin_ratio is not None and each.step_share_ratio is None
     ]
     missed = [margin_ratio for resolution_ratio, margin_ratio in at if resolution_ratio > margin_ratio]
-    if not missed:
-        return None
-    return CoarsePasses(
-        n_passed=len(at),
-        n_by_share=sum(each.step_share_ratio is not None for each in stored),
-        resolution_ratio=max(resolution_ratio for resolution_ratio, _ in at),
-        margin_ratio=min(missed),
-    )
+    return [ratio for ratio, _ in at], missed, sum(each.step_share_ratio is not None for each in stored)
 
 
 _OF_PAIRS = (
@@ -108,17 +93,14 @@ _OF_SESSIONS = (
 
 
 def change_notes(judgements: Iterable[Judgement]) -> tuple[str, ...]:
-    """Say of what the change is, where some case's is not the quotient of its median and its baseline's."""
-    apart = [each for each in judgements if _is_apart(each)]
-    notes = (_OF_SESSIONS if each.n_pairs is None else _OF_PAIRS for each in apart)
+    """Say of what the change is, where some case's is not, as they are shown, the quotient of its two medians."""
+    notes = (
+        _OF_SESSIONS if each.n_pairs is None else _OF_PAIRS
+        for each in judgements
+        if each.measured_ns is not None and each.baseline_ns and each.change_ratio is not None
+        if format_ratio(each.change_ratio) != format_ratio(each.measured_ns / each.baseline_ns)
+    )
     return tuple(dict.fromkeys(notes))
-
-
-def _is_apart(judgement: Judgement) -> bool:
-    """Whether change and quotient differ as they are shown."""
-    if judgement.measured_ns is None or not judgement.baseline_ns or judgement.change_ratio is None:
-        return False
-    return format_ratio(judgement.change_ratio) != format_ratio(judgement.measured_ns / judgement.baseline_ns)
 
 
 #: Cases and carriers that the sentence names, and questions; it counts the others.
@@ -141,17 +123,8 @@ _TOLD = {
 }
 
 
-class Judged(Protocol):
-    """What a verdict is about: a run, or what is known of it before it is written."""
-
-    @property
-    def judgements(self) -> tuple[Judgement, ...]: ...
-    @property
-    def attribution(self) -> Attribution: ...
-    @property
-    def is_injected(self) -> bool: ...
-    @property
-    def is_interrupted(self) -> bool: ...
+#: What a verdict is about: a run, or what is known of it before it is written.
+Judged: TypeAlias = "EndedRun | RunFile"
 
 
 class Tone(str, Enum):
@@ -165,7 +138,7 @@ class Tone(str, Enum):
 def verdict_sentence(run: Judged, *, named: Named = str) -> str:
     """Say what came out of a run, what matters most first, as a sentence without its full stop.
 
-    Names come from the run as they are: whoever shows the sentence escapes it, or lets `named` escape the names.
+    Names come from the run as they are: whoever shows the sentence escapes it, or lets `named` mark the names.
     """
     return "; ".join(verdict_parts(run, named=named))
 
@@ -177,7 +150,7 @@ def verdict_parts(run: Judged, *, named: Named = str) -> tuple[str, ...]:
     circumstances = (("interrupted", run.is_interrupted), ("slowed down on purpose", run.is_injected))
     prefix = "".join(f"{word}: " for word, holds in circumstances if holds)
     counts = Counter(judgement.outcome for judgement in run.judgements)
-    questions = [each for each in run.judgements if _is_open_question(each)]
+    questions = [each for each in run.judgements if each.outcome is Outcome.INCONCLUSIVE and is_question(each.case_id)]
     main = [*_main_words(run, counts, named, [_open_words(questions, named)] if questions else [])]
     return f"{prefix}{main[0]}", *main[1:], *_side_words(run, counts, len(questions))
 
@@ -283,10 +256,6 @@ def _found_change(judgement: Judgement) -> str:
     return f" {format_change(judgement.change_ratio)}{'' if interval == '-' else f' ({interval})'}"
 
 
-def _is_open_question(judgement: Judgement) -> bool:
-    return judgement.outcome is Outcome.INCONCLUSIVE and is_question(judgement.case_id)
-
-
 def _open_words(questions: Sequence[Judgement], named: Named) -> str:
     """Name undecided questions, and how much slower they may be: ``decode undecided, up to +2.2 %``."""
     most = [each.upper_ratio for each in questions if each.upper_ratio is not None]
@@ -338,28 +307,22 @@ def _detail(run: Judged, outcome: Outcome, counts: Counter[Outcome], named: Name
     if outcome not in (Outcome.REGRESSED, Outcome.IMPROVED):
         return f": {_listed([case_words(each) for each in found], named)}"
     if shift is not None:
-        is_foremost = outcome is Outcome.REGRESSED or not counts[Outcome.REGRESSED]
-        said = f": everything {change_words(shift.ratio)}, which points to frequency, memory, threads or build"
-        return said if is_foremost else ""
-    told = in_order_of_weight(found, run.attribution)
-    return f": {_listed_changes(told, run.attribution, named)}"
+        if outcome is Outcome.IMPROVED and counts[Outcome.REGRESSED]:
+            return ""
+        return f": everything {change_words(shift.ratio)}, which points to frequency, memory, threads or build"
+    return f": {_listed_changes(in_order_of_weight(found, run.attribution), run.attribution, named)}"
 
 
-def _listed_changes(told: Sequence[Judgement], attribution: Attribution, named: Named) -> str:
+def _listed_changes(changed: Sequence[Judgement], attribution: Attribution, named: Named) -> str:
     """Name the phases of most weight, or the first case where no phase changed."""
-    phases = [judgement for judgement in told if judgement.kind == "phase"]
-    shown = (phases or told)[: _MAX_NAMED if phases else 1]
-    carriers = [carrier_words(each.case_id, attribution, named=named) for each in shown]
-    changes = [
-        f"{_change_of(each, named)}{', ' if carrier else ''}{carrier}"
-        for each, carrier in zip(shown, carriers, strict=True)
-    ]
-    return (", and " if any(carriers) else " and ").join(changes)
-
-
-def _change_of(judgement: Judgement, named: Named) -> str:
-    change = case_change_words(judgement)
-    return f"{named(case_words(judgement))} {change}"
+    phases = [judgement for judgement in changed if judgement.kind == "phase"]
+    changes, has_carriers = [], False
+    for each in (phases or changed)[: _MAX_NAMED if phases else 1]:
+        carriers = carrier_words(each.case_id, attribution, named=named)
+        has_carriers |= bool(carriers)
+        words = f"{named(case_words(each))} {case_change_words(each)}"
+        changes.append(", ".join(filter(None, (words, carriers))))
+    return (", and " if has_carriers else " and ").join(changes)
 
 
 def _listed(names: Sequence[str], named: Named, most: int = _MAX_NAMED) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from perfsuite.report.charts.axes import Axis
+from perfsuite.report.visible import visible
 
 #: Shapes around (0, 0), about 8 pixels wide, that differ where colours cannot be told apart.
 SHAPES = {
@@ -69,9 +70,9 @@ def down(pixels: float) -> str:
 
 def mark(part: float, y: float, look: Look, tip: str = "") -> Markup:
     """Return a mark at a place, which tells what it is where it is pointed at."""
-    told = Markup("<title>{}</title>").format(tip) if tip else ""
+    title = Markup("<title>{}</title>").format(visible(tip)) if tip else ""
     return Markup('<use href="#shape-{}" class="{}" x="{}" y="{}">{}</use>').format(
-        look.shape, look.colour, across(part), down(y), told
+        look.shape, look.colour, across(part), down(y), title
     )
 
 
@@ -92,13 +93,13 @@ def block(from_x: float, to_x: float, y: float, height: float, look: str) -> Mar
 def words(part: float, y: float, text: str, look: str = "") -> Markup:
     """Return words at a place; ``start``, ``middle`` and ``end`` say on which side of it, ``strong`` how bold."""
     return Markup('<text{} x="{}" y="{}">{}</text>').format(
-        Markup(' class="{}"').format(look) if look else "", across(part), down(y), text
+        Markup(' class="{}"').format(look) if look else "", across(part), down(y), visible(text)
     )
 
 
 def picture(marks: Iterable[Markup], height: int, summary: str, look: str = "") -> Markup:
     """Return a picture, with its name for those who do not see it; without a name it is hidden from them."""
-    named = Markup('role="img" aria-label="{}"').format(summary) if summary else Markup('aria-hidden="true"')
+    named = Markup('role="img" aria-label="{}"').format(visible(summary)) if summary else Markup('aria-hidden="true"')
     return Markup('<svg class="{}" width="100%" height="{}" {}>{}</svg>').format(
         look or "area", height, named, Markup("").join(marks)
     )
@@ -172,7 +173,7 @@ def legend(looks: Iterable[tuple[str, Look]]) -> Markup:
     """Say which look is of what."""
     entries = Markup("").join(
         Markup('<li><svg width="14" height="14" aria-hidden="true">{}</svg> <bdi>{}</bdi></li>').format(
-            Markup('<use href="#shape-{}" class="{}" x="7" y="7"/>').format(look.shape, look.colour), name
+            Markup('<use href="#shape-{}" class="{}" x="7" y="7"/>').format(look.shape, look.colour), visible(name)
         )
         for name, look in looks
     )

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
-from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports import Export
 from perfsuite.report.run_writer import plain_case
 from perfsuite.report.visible import without_controls
+from perfsuite.report.words import engine_words
 
 _Cell = str | int | float | None
 

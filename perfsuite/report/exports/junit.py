@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import RunOrigin
-from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports import Export
 from perfsuite.report.run_writer import plain_case
 from perfsuite.report.visible import without_controls
+from perfsuite.report.words import engine_words
 
 #: By name; what is not known is left out.
 Properties: TypeAlias = Mapping[str, "str | int | float"]

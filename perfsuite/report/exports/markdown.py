@@ -11,7 +11,6 @@ from typing import TypeAlias
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile
-from perfsuite.report.engine_words import commit_title, engine_words
 from perfsuite.report.exports import Export
 from perfsuite.report.exports.markdown_text import code, table
 from perfsuite.report.reproduce import command_again
@@ -24,6 +23,7 @@ from perfsuite.report.verdict_words import (
     verdict_sentence,
     verdict_tone,
 )
+from perfsuite.report.words import commit_title, engine_words
 from perfsuite.units import format_change, format_count, format_limit, format_ns, format_signed_ns
 
 Row: TypeAlias = tuple[str, ...]

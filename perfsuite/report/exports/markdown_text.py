@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfsuite.report.visible import isolated, visible
+from perfsuite.report.visible import visible
 
 #: Longer names are cut, so that a few of them cannot fill a page.
 MAX_CHARACTERS = 200
@@ -33,7 +33,7 @@ def code(text: str, *, max_characters: int | None = MAX_CHARACTERS) -> str:
 
     *Source*: GitHub Flavored Markdown 0.29, sections 6.3 (code spans), 6.2 (entities are text) and 4.10 (tables).
     """
-    shown = isolated(one_line(text, max_characters=max_characters))
+    shown = one_line(text, max_characters=max_characters)
     if shown and shown == shown.strip() and _NO_SPAN.isdisjoint(shown):
         return f"`{shown}`"
     return f"<code>{''.join(map(_by_number, shown))}</code>"

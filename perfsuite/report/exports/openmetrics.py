@@ -14,10 +14,10 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_json import moment_of
-from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports import Export
 from perfsuite.report.run_writer import plain_case
 from perfsuite.report.visible import without_controls
+from perfsuite.report.words import engine_words
 from perfsuite.units import NS_PER_S
 
 Labels = Mapping[str, str]

@@ -10,9 +10,9 @@ from typing import Any
 from perfsuite.errors import require
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
-from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports import Export
 from perfsuite.report.run_writer import plain_case
+from perfsuite.report.words import engine_words
 from perfsuite.units import NS_PER_S
 
 _EXTRA_INFO = (

@@ -6,122 +6,77 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from perfsuite.records.ceilings import Ceilings
-from perfsuite.records.run_file import RunFile
-from perfsuite.report.engine_words import commit_title
 from perfsuite.report.page.page_run import PageRun, run_labels
-from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again
+from perfsuite.report.words import capitalized, commit_title
 from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, format_ns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactRow:
-    """What is known of one thing."""
-
-    name: str
-    cells: tuple[str, ...]
-    #: Whether the runs of the page do not agree on it.
-    differs: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FactTable:
-    """Facts of one sort."""
+    """Facts of one sort: each row has a name and cells."""
 
     title: str
     #: What they are, in a sentence; empty where the title says it.
     note: str
     #: Over the names, then over each cell.
     headings: tuple[str, ...]
-    rows: tuple[FactRow, ...]
+    rows: tuple[tuple[str, ...], ...]
     #: Whether the cells are figures, which stand under each other by their ends.
     is_numeric: bool = True
+    #: Whether each cell is of another run, so that rows in which they are not alike are marked.
+    is_compared: bool = False
+
+    def differs(self, row: tuple[str, ...]) -> bool:
+        """Whether the runs that have it do not agree."""
+        return self.is_compared and len({*row[1:]} - {"-"}) > 1
 
 
-def fact_row(name: str, *cells: str) -> FactRow:
-    """Return a row on which nothing can differ."""
-    return FactRow(name=name, cells=cells)
-
-
-def filled(tables: Iterable[FactTable]) -> tuple[FactTable, ...]:
-    """Return the tables that have a row."""
+def _filled(tables: Iterable[FactTable]) -> tuple[FactTable, ...]:
     return tuple(table for table in tables if table.rows)
-
-
-def compared_row(name: str, values: Sequence[str | None]) -> FactRow:
-    """Return a row of one value a run; it differs where the runs that have it do not agree."""
-    known = {value for value in values if value is not None}
-    return FactRow(name=name, cells=tuple(value or "-" for value in values), differs=len(known) > 1)
 
 
 def fact_tables(page_run: PageRun) -> tuple[FactTable, ...]:
     """Return the tables that have something to tell."""
+    return _filled(_facts(page_run))
+
+
+def _facts(page_run: PageRun) -> Iterator[FactTable]:
     run = page_run.run
-    return filled((_bandwidths(run.ceilings), _rates(run.ceilings), _shares(run), _durations(run), _origin(page_run)))
-
-
-def _bandwidths(ceilings: Ceilings | None) -> FactTable:
-    return FactTable(
-        title="Ceilings of the memory",
-        note="The best that was measured on this device, by working set.",
-        headings=("working set", "read", "copy", "triad"),
-        rows=tuple(
-            fact_row(
+    if ceilings := run.ceilings:
+        note = "The best that was measured on this device, by working set."
+        levels = tuple(
+            (
                 format_bytes(level.working_set_bytes),
-                format_bytes_per_s(level.read_bytes_per_s),
-                format_bytes_per_s(level.copy_bytes_per_s),
-                format_bytes_per_s(level.triad_bytes_per_s),
+                *map(format_bytes_per_s, (level.read_bytes_per_s, level.copy_bytes_per_s, level.triad_bytes_per_s)),
             )
-            for level in (ceilings.bandwidths if ceilings else ())
-        ),
-    )
+            for level in ceilings.bandwidths
+        )
+        yield FactTable("Ceilings of the memory", note, ("working set", "read", "copy", "triad"), levels)
+        f16 = ceilings.f16_flops_per_s
+        rates = (
+            ("32-bit floats", format_flops_per_s(ceilings.fp32_flops_per_s)),
+            ("16-bit floats", "no such instruction" if f16 is None else format_flops_per_s(f16)),
+            ("8-bit integers", format_flops_per_s(ceilings.int8_flops_per_s)),
+            ("one dispatch", format_ns(ceilings.dispatch_ns)),
+        )
+        note = f"With {ceilings.n_threads} threads together."
+        yield FactTable("Ceilings of the arithmetic", note, ("", "at best"), rates)
+    shares = tuple((phase, f"{ratio * 100:.1f} %") for phase, ratio in run.operator_share_ratio.items())
+    note = "The remainder of a phase is its case rest."
+    yield FactTable("What operators account for", note, ("phase", "share"), shares)
+    costs = [(name, f"{spent_s:.1f} s") for name, spent_s in run.durations_s.items()]
+    if len(costs) > 1:
+        costs.append(("together", f"{sum(run.durations_s.values()):.1f} s"))
+    if run.peak_rss_bytes is not None:
+        costs.append(("largest worker", format_bytes(run.peak_rss_bytes)))
+    yield FactTable("Cost of the run", "Time by part, and memory.", ("", ""), tuple(costs))
+    yield FactTable("Origin", "", ("", ""), tuple(_origin(page_run)), is_numeric=False)
 
 
-def _rates(ceilings: Ceilings | None) -> FactTable:
-    return FactTable(
-        title="Ceilings of the arithmetic",
-        note=f"With {ceilings.n_threads} threads together." if ceilings else "",
-        headings=("", "at best"),
-        rows=_rate_rows(ceilings) if ceilings else (),
-    )
-
-
-def _rate_rows(ceilings: Ceilings) -> tuple[FactRow, ...]:
-    f16 = ceilings.f16_flops_per_s
-    return (
-        fact_row("32-bit floats", format_flops_per_s(ceilings.fp32_flops_per_s)),
-        fact_row("16-bit floats", "no such instruction" if f16 is None else format_flops_per_s(f16)),
-        fact_row("8-bit integers", format_flops_per_s(ceilings.int8_flops_per_s)),
-        fact_row("one dispatch", format_ns(ceilings.dispatch_ns)),
-    )
-
-
-def _shares(run: RunFile) -> FactTable:
-    return FactTable(
-        title="What operators account for",
-        note="The remainder of a phase is its case rest.",
-        headings=("phase", "share"),
-        rows=tuple(fact_row(phase, f"{ratio * 100:.1f} %") for phase, ratio in run.operator_share_ratio.items()),
-    )
-
-
-def _durations(run: RunFile) -> FactTable:
-    total_s = sum(run.durations_s.values())
-    parts = tuple(fact_row(name, f"{spent_s:.1f} s") for name, spent_s in run.durations_s.items())
-    memory = () if run.peak_rss_bytes is None else (fact_row("largest worker", format_bytes(run.peak_rss_bytes)),)
-    return FactTable(
-        title="Cost of the run",
-        note="Time by part, and memory.",
-        headings=("", ""),
-        rows=(*parts, *((fact_row("together", f"{total_s:.1f} s"),) if len(parts) > 1 else ()), *memory),
-    )
-
-
-def _origin(page_run: PageRun) -> FactTable:
-    run, origin = page_run.run, page_run.run.origin
-    commit = origin.commit
-    told = {
+def _origin(page_run: PageRun) -> Iterator[tuple[str, str]]:
+    run, origin, commit = page_run.run, page_run.run.origin, page_run.run.origin.commit
+    facts = {
         "file": str(page_run.path),
         "run": origin.run_id,
         commit_title(origin).lower(): commit.sha if commit else "",
@@ -131,13 +86,7 @@ def _origin(page_run: PageRun) -> FactTable:
         "perfsuite": run.suite_version,
         "command": command_again(origin) if origin.arguments else "not kept by the version that made the run",
     }
-    return FactTable(
-        title="Origin",
-        note="",
-        headings=("", ""),
-        rows=tuple(fact_row(name, value) for name, value in told.items() if value),
-        is_numeric=False,
-    )
+    return ((name, value) for name, value in facts.items() if value)
 
 
 #: By covariate: its name, by how much it is multiplied, and how the figure is written then.
@@ -155,24 +104,42 @@ _COVARIATES = {
 
 def machine_tables(runs: Sequence[PageRun]) -> tuple[FactTable, ...]:
     """Return the state of the machine in the reported run, and the fingerprints of all runs."""
+    return _filled(_machine(runs))
+
+
+def _machine(runs: Sequence[PageRun]) -> Iterator[FactTable]:
     run = runs[0].run
-    return filled(
-        (_covariates(run), _energy(run), _sentinels(run), _discarded(run), *_fingerprints([each.run for each in runs]))
-    )
-
-
-def _covariates(run: RunFile) -> FactTable:
     groups = [group for group, fields in run.covariates.items() if fields]
     names = dict.fromkeys(name for group in groups for name in run.covariates[group])
-    return FactTable(
-        title="State of the machine",
-        note="These explain a run and never make it incomparable.",
-        headings=("", *groups),
-        rows=tuple(
-            fact_row(_COVARIATES.get(name, (name,))[0], *(_covariate(name, run.covariates[group]) for group in groups))
-            for name in names
-        ),
+    states = tuple(
+        (_COVARIATES.get(name, (name,))[0], *(_covariate(name, run.covariates[group]) for group in groups))
+        for name in names
     )
+    note = "These explain a run and never make it incomparable."
+    yield FactTable("State of the machine", note, ("", *groups), states)
+    energies = run.joules_per_token.items()
+    note = "By the device's power sensor, over all replicates; a phase that is too short for the sensor has none."
+    rows = tuple((phase, "-" if joules is None else f"{joules:.3g} J") for phase, joules in energies)
+    yield FactTable("Energy of a token", note, ("phase", "energy"), rows)
+    sentinels = tuple(
+        (f"{group}: {name}", *_spread(times))
+        for group, times_ns in run.sentinels_ns.items()
+        for name, times in times_ns.items()
+        if times
+    )
+    note = "A fixed piece of work beside the cases: where its time drifts, the machine does."
+    headings = ("", "median", "least", "most", "most over least", "replicates")
+    yield FactTable("Sentinels", note, headings, sentinels)
+    left_out = tuple((group, str(count)) for group, count in run.n_discarded_replicates.items())
+    note = "Something else used the processors while they ran."
+    yield FactTable("Replicates left out", note, ("", "left out"), left_out)
+    labels = map(capitalized, run_labels(len(runs)))
+    headings, note = ("", *labels), "What must be equal for two runs to be comparable."
+    for group in dict.fromkeys(group for each in runs for group in each.run.fingerprints):
+        prints = [each.run.fingerprints.get(group, {}) for each in runs]
+        fields = sorted({name for each in prints for name in each})
+        rows = tuple((name, *(each.get(name) or "-" for each in prints)) for name in fields)
+        yield FactTable(f"Fingerprint: {group}", note, headings, rows, is_numeric=False, is_compared=True)
 
 
 def _covariate(name: str, fields: Mapping[str, float | None]) -> str:
@@ -181,63 +148,12 @@ def _covariate(name: str, fields: Mapping[str, float | None]) -> str:
         return "-"
     if name == "throttled":
         return "yes" if value else "no"
-    _, factor, written = _COVARIATES.get(name, (name, 1, "{:g}"))
-    return written.format(value * factor)
-
-
-def _energy(run: RunFile) -> FactTable:
-    return FactTable(
-        title="Energy of a token",
-        note="By the device's power sensor, over all replicates; a phase that is too short for the sensor has none.",
-        headings=("phase", "energy"),
-        rows=tuple(
-            fact_row(phase, "-" if joules is None else f"{joules:.3g} J")
-            for phase, joules in run.joules_per_token.items()
-        ),
-    )
-
-
-def _sentinels(run: RunFile) -> FactTable:
-    return FactTable(
-        title="Sentinels",
-        note="A fixed piece of work beside the cases: where its time drifts, the machine does.",
-        headings=("", "median", "least", "most", "most over least", "replicates"),
-        rows=tuple(
-            fact_row(f"{group}: {name}", *_spread(times))
-            for group, sentinels in run.sentinels_ns.items()
-            for name, times in sentinels.items()
-            if times
-        ),
-    )
+    _, factor, form = _COVARIATES.get(name, (name, 1, "{:g}"))
+    return form.format(value * factor)
 
 
 def _spread(times_ns: Sequence[int]) -> Iterator[str]:
     least, most = min(times_ns), max(times_ns)
-    yield from (format_ns(median(times_ns)), format_ns(least), format_ns(most))
+    yield from map(format_ns, (median(times_ns), least, most))
     yield f"{most / least:.3f}" if least else "-"
     yield str(len(times_ns))
-
-
-def _discarded(run: RunFile) -> FactTable:
-    return FactTable(
-        title="Replicates left out",
-        note="Something else used the processors while they ran.",
-        headings=("", "left out"),
-        rows=tuple(fact_row(group, str(count)) for group, count in run.n_discarded_replicates.items()),
-    )
-
-
-def _fingerprints(runs: Sequence[RunFile]) -> Iterator[FactTable]:
-    labels = [capitalized(label) for label in run_labels(len(runs))]
-    for group in dict.fromkeys(group for run in runs for group in run.fingerprints):
-        fields = [run.fingerprints.get(group, {}) for run in runs]
-        yield FactTable(
-            title=f"Fingerprint: {group}",
-            note="What must be equal for two runs to be comparable.",
-            headings=("", *labels),
-            rows=tuple(
-                compared_row(name, [each.get(name) for each in fields])
-                for name in sorted({name for each in fields for name in each})
-            ),
-            is_numeric=False,
-        )

@@ -50,7 +50,7 @@ class UndecidedGroup:
 
     @property
     def outcome(self) -> Outcome:
-        """Return what all of them came to."""
+        """What all of them came to."""
         return self.judgements[0].outcome
 
 
@@ -61,16 +61,14 @@ def undecided_groups(run: RunFile) -> tuple[UndecidedGroup, ...]:
         if judgement.outcome in _UNDECIDED:
             groups[judgement.outcome, _FIGURE.sub("#", judgement.reason)].append(judgement)
     order = sorted(groups, key=lambda key: (_UNDECIDED.index(key[0]), -len(groups[key])))
-    return tuple(_group(groups[key], run) for key in order)
-
-
-def _group(judgements: Sequence[Judgement], run: RunFile) -> UndecidedGroup:
-    first = judgements[0]
-    return UndecidedGroup(
-        judgements=tuple(judgements),
-        is_example=any(each.reason != first.reason for each in judgements),
-        advice=_advice(judgements),
-        command=_command(first.outcome, run),
+    return tuple(
+        UndecidedGroup(
+            judgements=tuple(groups[key]),
+            is_example=len({each.reason for each in groups[key]}) > 1,
+            advice=_advice(groups[key]),
+            command=_command(key[0], run),
+        )
+        for key in order
     )
 
 
@@ -127,8 +125,7 @@ def failures(run: RunFile, reproductions: Sequence[Reproduction]) -> tuple[Findi
     failed = [each for each in run.judgements if each.outcome.fails]
     ids = {each.case_id for each in failed}
     carried = {carrier.case_id for tree in _trees(run.attribution) if tree.case_id in ids for carrier in tree.carriers}
-    told = [each for each in failed if each.case_id not in carried]
-    return _findings(told, run, reproductions)
+    return _findings([each for each in failed if each.case_id not in carried], run, reproductions)
 
 
 def improvements(run: RunFile, reproductions: Sequence[Reproduction]) -> tuple[Finding, ...]:
@@ -159,13 +156,10 @@ def _findings(
 
 
 def _carried_words(tree: PhaseAttribution) -> str:
-    verb = "lost" if tree.lost_ns > 0 else "won"
-    told = f"Of the {format_ns(abs(tree.lost_ns))} {verb}"
-    if not tree.carriers:
-        return f"{told}, no few operators carry the most"
-    if not tree.carriers[0].is_significant:
-        return f"{told}, no operator changed for sure by itself; mostly"
-    return f"{told}, carried by"
+    words = "carried by" if tree.carriers else "no few operators carry the most"
+    if tree.carriers and not tree.carriers[0].is_significant:
+        words = "no operator changed for sure by itself; mostly"
+    return f"Of the {format_ns(abs(tree.lost_ns))} {'lost' if tree.lost_ns > 0 else 'won'}, {words}"
 
 
 def _branches(tree: PhaseAttribution, cases: Mapping[str, Judgement]) -> Iterator[Branch]:

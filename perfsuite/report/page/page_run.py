@@ -9,13 +9,10 @@ from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.observation import Observation, read_observation
-from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile, read_run_file, run_path
 from perfsuite.records.run_json import RUN_NAME
-from perfsuite.report.engine_words import commit_title, engine_words
-from perfsuite.report.page.words import capitalized, commit_words, when_words
 from perfsuite.report.verdict_words import counts_words, verdict_sentence
-from perfsuite.report.visible import isolated_name
+from perfsuite.report.words import capitalized, commit_title, commit_words, engine_words, when_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,37 +30,12 @@ def read_page_run(named: Path) -> PageRun:
 
     Raises PerfsuiteError where there is no run, or it cannot be used; of a folder of runs the message names the newest.
     """
-    _refuse_folder_of_runs(named)
+    if named.is_dir() and not (named / RUN_NAME).exists():
+        if runs := sorted(named.glob(f"*/{RUN_NAME}"), key=lambda path: (path.stat().st_mtime, path)):
+            raise PerfsuiteError(f"{named}: is a folder of runs, expected one run; the newest is {runs[-1].parent}")
+        raise PerfsuiteError(f"{named}: holds no {RUN_NAME}; name the folder or the {RUN_NAME} of a run")
     path = run_path(named)
     return PageRun(run=read_run_file(path), observation=read_observation(path.parent), path=path)
-
-
-def _refuse_folder_of_runs(named: Path) -> None:
-    if not named.is_dir() or (named / RUN_NAME).exists():
-        return
-    runs = sorted(named.glob(f"*/{RUN_NAME}"), key=lambda path: (path.stat().st_mtime, path))
-    if runs:
-        raise PerfsuiteError(f"{named}: is a folder of runs, expected one run; the newest is {runs[-1].parent}")
-    raise PerfsuiteError(f"{named}: holds no {RUN_NAME}; name the folder or the {RUN_NAME} of a run")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLine:
-    """One of the runs of the page."""
-
-    #: As the tables call it.
-    label: str
-    verdict: str
-    facts: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherRun:
-    """A run beside the reported one, with its cases by id."""
-
-    label: str
-    run: RunFile
-    cases: Mapping[str, Judgement]
 
 
 def run_labels(n_runs: int) -> tuple[str, ...]:
@@ -71,39 +43,25 @@ def run_labels(n_runs: int) -> tuple[str, ...]:
     return ("this run", *(f"run {number}" for number in range(2, n_runs + 1)))
 
 
-def other_runs(runs: Sequence[PageRun]) -> tuple[OtherRun, ...]:
-    """Return all runs but the first."""
-    labels = run_labels(len(runs))
-    return tuple(
-        OtherRun(label=label, run=each.run, cases={case.case_id: case for case in each.run.judgements})
-        for label, each in zip(labels[1:], runs[1:], strict=True)
-    )
-
-
-def run_lines(runs: Sequence[PageRun]) -> tuple[RunLine, ...]:
-    """Return a line for each run, the reported one first; none where there is no other."""
+def run_lines(runs: Sequence[PageRun]) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Yield each run's label, verdict and facts, the reported one first; nothing where there is no other."""
     if len(runs) < 2:
-        return ()
+        return
     reported = runs[0].run
-    return tuple(_line(label, each, reported) for label, each in zip(run_labels(len(runs)), runs, strict=True))
-
-
-def _line(label: str, page_run: PageRun, reported: RunFile) -> RunLine:
-    run, board = page_run.run, page_run.run.origin.board
-    facts = {
-        "Measured": when_words(run.started_at),
-        "Device": f"{run.device}, board {board.text}" if board and board.is_linked else run.device,
-        "Workload": run.workload,
-        "Engine": engine_words(run.subjects),
-        commit_title(run.origin): commit_words(run),
-        "Outcomes": counts_words(run.judgements) or "nothing was measured",
-        "Differs in": ", ".join(_differences(run, reported)) or "nothing but its times",
-        "File": str(page_run.path),
-    }
-    if run is reported:
-        del facts["Differs in"]
-    verdict = capitalized(verdict_sentence(run, named=isolated_name))
-    return RunLine(label=label, verdict=verdict, facts=facts)
+    for label, page_run in zip(run_labels(len(runs)), runs, strict=True):
+        run, board = page_run.run, page_run.run.origin.board
+        facts = {
+            "Measured": when_words(run.started_at),
+            "Device": f"{run.device}, board {board.text}" if board and board.is_linked else run.device,
+            "Workload": run.workload,
+            "Engine": engine_words(run.subjects),
+            commit_title(run.origin): commit_words(run),
+            "Outcomes": counts_words(run.judgements) or "nothing was measured",
+        }
+        if run is not reported:
+            facts["Differs in"] = ", ".join(_differences(run, reported)) or "nothing but its times"
+        facts["File"] = str(page_run.path)
+        yield label, capitalized(verdict_sentence(run)), facts
 
 
 def _differences(run: RunFile, reported: RunFile) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.charts.svg import symbols
+from perfsuite.report.page import words as page_words
 from perfsuite.report.page.charts import Figure, figures
 from perfsuite.report.page.facts import FactTable, fact_tables, machine_tables
 from perfsuite.report.page.findings import (
@@ -30,51 +31,16 @@ from perfsuite.report.page.findings import (
     undecided_groups,
 )
 from perfsuite.report.page.head import Head, page_head
-from perfsuite.report.page.page_run import PageRun, RunLine, other_runs, run_lines
-from perfsuite.report.page.rows import (
-    CaseSources,
-    CaseTable,
-    case_tables,
-    cases_axis,
-    outcome_order,
-    scale_note,
-    works_by_case,
-)
-from perfsuite.report.page.words import (
-    basis_words,
-    capitalized,
-    case_anchor,
-    expected_words,
-    headline_change,
-    interval_text,
-    kind_title,
-    kind_word,
-    meaning,
-    old_word,
-    outcome_word,
-    reason_beside,
-    short_name,
-)
+from perfsuite.report.page.page_run import PageRun, run_lines
+from perfsuite.report.page.rows import CaseTable, case_tables, cases_axis, outcome_order, scale_note
 from perfsuite.report.reproduce import reproductions
 from perfsuite.report.run_writer import timed
 from perfsuite.report.verdict_words import change_notes, outcome_words
-from perfsuite.report.visible import visible, visible_sentence
+from perfsuite.report.visible import visible
+from perfsuite.report.words import capitalized, kind_word, meaning, outcome_word
 from perfsuite.units import format_count, format_ratio, format_signed_ns
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageScript:
-    """A script of the suite's own."""
-
-    name: str
-    text: str
-
-    @property
-    def csp_source(self) -> str:
-        """What allows this script and no other in ``script-src``, with its quotes."""
-        digest = hashlib.sha256(self.text.encode("utf-8")).digest()
-        return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
+PAGE_NAME = "report.html"
 
 _NO_BREAK_SPACE = "\u00a0"
 #: The space between a figure and its unit, or between a sign of multiplication and its figure.
@@ -86,10 +52,18 @@ _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 #: Where a name may be broken.
 _JOINT = re.compile(r"[/_](?=\w)")
 
+#: Nothing may be loaded, sent or framed; scripts are those of the page and no others.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src {}"
+)
+
+#: Figures that stand beside the tables of their own section.
+_MACHINE, _RUNS = "machine", "runs"
+
 
 def as_sentence(text: str) -> Markup:
-    """Keep figures with their units and options in one piece, and the isolates around names."""
-    return _with_whole_options(_WITHIN_FIGURE.sub(_NO_BREAK_SPACE, visible_sentence(text)))
+    """Keep figures with their units and options in one piece."""
+    return as_command(_WITHIN_FIGURE.sub(_NO_BREAK_SPACE, text))
 
 
 def as_name(text: str) -> Markup:
@@ -99,15 +73,7 @@ def as_name(text: str) -> Markup:
 
 def as_command(text: str) -> Markup:
     """Keep options in one piece; the text that is copied stays as it is."""
-    return _with_whole_options(visible(text))
-
-
-def _with_whole_options(text: str) -> Markup:
-    return Markup(_OPTION.sub(r"<i>\g<0></i>", str(escape(text))))  # nosec B704  # escaped
-
-
-#: Figures that stand beside the tables of their own section.
-_MACHINE, _RUNS = "machine", "runs"
+    return Markup(_OPTION.sub(r"<i>\g<0></i>", str(escape(visible(text)))))  # nosec B704  # escaped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +90,8 @@ class PageView:
     tables: tuple[CaseTable, ...]
     #: Of what the changes in the tables are, where that must be said.
     change_notes: tuple[str, ...]
-    runs: tuple[RunLine, ...]
+    #: The label, verdict and facts of each run, where there are several.
+    runs: tuple[tuple[str, str, Mapping[str, str]], ...]
     run_figures: tuple[Figure, ...]
     machine: tuple[FactTable, ...]
     machine_figures: tuple[Figure, ...]
@@ -134,11 +101,6 @@ class PageView:
     suite_version: str
     workload: str
 
-    @property
-    def kinds(self) -> tuple[tuple[str, str], ...]:
-        """Each kind of cases with its heading."""
-        return tuple((table.kind, kind_title(table.kind)) for table in self.tables)
-
 
 def page_view(runs: Sequence[PageRun]) -> PageView:
     """Return what the page about the first of the runs shows."""
@@ -147,11 +109,6 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
     commands = reproductions(run)
     failed, improved = failures(run, commands), improvements(run, commands)
     axis = cases_axis(run)
-    sources = CaseSources(
-        reproductions=commands,
-        works=works_by_case(page_run.observation),
-        others=other_runs(runs),
-    )
     return PageView(
         head=page_head(page_run, (*failed, *improved)),
         failure_cards=failed[:MAX_CARDS],
@@ -159,46 +116,17 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
         improvements=improved,
         undecided=undecided_groups(run),
         figures=tuple(each for each in drawn if each.subject not in (_MACHINE, _RUNS)),
-        tables=case_tables(run, sources, axis),
-        change_notes=tuple(capitalized(note) for note in (*scale_note(axis), *change_notes(run.judgements))),
-        runs=run_lines(runs),
-        run_figures=_about(_RUNS, drawn),
+        tables=case_tables(runs, axis),
+        change_notes=tuple(map(capitalized, (*scale_note(axis), *change_notes(run.judgements)))),
+        runs=tuple(run_lines(runs)),
+        run_figures=tuple(each for each in drawn if each.subject == _RUNS),
         machine=machine_tables(runs),
-        machine_figures=_about(_MACHINE, drawn),
+        machine_figures=tuple(each for each in drawn if each.subject == _MACHINE),
         facts=fact_tables(page_run),
         lacks_commands=next((each.note for each in commands if each.command is None), ""),
         suite_version=run.suite_version,
         workload=run.workload,
     )
-
-
-def _about(subject: str, drawn: Sequence[Figure]) -> tuple[Figure, ...]:
-    return tuple(each for each in drawn if each.subject == subject)
-
-
-PAGE_NAME = "report.html"
-
-#: Nothing may be loaded, sent or framed; scripts are those of the page and no others.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src {}"
-)
-
-#: What the templates say of records, under the names of the functions.
-_WORDS: tuple[Callable[..., Any], ...] = (
-    *(basis_words, case_anchor, expected_words, format_count, format_ratio, format_signed_ns, headline_change),
-    *(
-        interval_text,
-        kind_word,
-        meaning,
-        old_word,
-        outcome_order,
-        outcome_word,
-        outcome_words,
-        reason_beside,
-        short_name,
-        timed,
-    ),
-)
 
 
 def write_page(runs: Sequence[PageRun], path: Path) -> Path:
@@ -212,20 +140,39 @@ def write_page(runs: Sequence[PageRun], path: Path) -> Path:
 
 def render_page(runs: Sequence[PageRun]) -> str:
     """Return the page as HTML."""
-    return rendered("page.html.j2", ("page.js",), view=page_view(runs))
+    return rendered("page.html.j2", "page.js", view=page_view(runs))
 
 
-def rendered(template: str, script_names: Sequence[str], **content: object) -> str:
+def rendered(template: str, script_name: str, **content: object) -> str:
     """Return a page of the suite as HTML: its styles, shapes and scripts in it, and a policy that lets no other run."""
-    first, scripts = _own_script("first.js"), tuple(map(_own_script, script_names))
+    first, script = _text("first.js"), _text(script_name)
     shared = {
-        "policy": _POLICY.format(" ".join(script.csp_source for script in (first, *scripts))),
-        "style": Markup(_text("style.css")),  # nosec B704  # the suite's own file
+        "policy": _POLICY.format(f"{_csp_source(first)} {_csp_source(script)}"),
+        "style": _text("style.css"),
         "symbols": symbols(),
         "first_script": first,
-        "scripts": scripts,
+        "script": script,
     }
     return _environment().get_template(template).render(**shared, **content)
+
+
+def _text(name: str) -> Markup:
+    """Read a file of the suite's own."""
+    return Markup(resources.files(__package__).joinpath("templates", name).read_text("utf-8"))  # nosec B704
+
+
+def _csp_source(script: str) -> str:
+    """Return what allows this script and no other in ``script-src``, with its quotes."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}'"
+
+
+#: What the templates say of records, under the names of the functions.
+_WORDS: tuple[Callable[..., Any], ...] = (
+    *(page_words.basis_words, page_words.case_anchor, page_words.expected_words, page_words.headline_change),
+    *(page_words.interval_text, page_words.old_word, page_words.reason_beside, page_words.short_name),
+    *(format_count, format_ratio, format_signed_ns, kind_word, meaning),
+    *(outcome_order, outcome_word, outcome_words, timed),
+)
 
 
 @cache
@@ -248,11 +195,3 @@ def _environment() -> Environment:
 def _shown(value: Any) -> Any:
     """Write out what cannot be seen in a text; what is markup already is not touched."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _own_script(name: str) -> PageScript:
-    return PageScript(name=name.removesuffix(".js"), text=_text(name))
-
-
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath("templates", name).read_text("utf-8")

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from markupsafe import Markup
 
-from perfsuite.records.observation import CaseWork, Observation
+from perfsuite.records.observation import CaseWork
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.charts.axes import Axis
 from perfsuite.report.page.charts.change import Change, change_axis
 from perfsuite.report.page.charts.samples import samples_drawing
-from perfsuite.report.page.page_run import OtherRun
-from perfsuite.report.page.words import expected_words, interval_text, kind_place, kind_title, old_word, spread_words
-from perfsuite.report.reproduce import Reproduction
+from perfsuite.report.page.page_run import PageRun, run_labels
+from perfsuite.report.page.words import expected_interval, expected_words, interval_text, old_word, spread_words
+from perfsuite.report.reproduce import Reproduction, reproductions
 from perfsuite.report.run_writer import timed, tokens_per_s
+from perfsuite.report.words import capitalized, kind_place, kind_title
 from perfsuite.units import (
     NS_PER_S,
     format_bytes,
@@ -30,72 +30,6 @@ from perfsuite.units import (
     format_ratio,
     format_tokens_per_s,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherValue:
-    """What another run measured of the same case."""
-
-    label: str
-    measured: str
-    #: This run over that one.
-    ratio: str
-    #: None where the case is not in it.
-    outcome: Outcome | None
-
-
-def case_facts(judgement: Judgement, work: CaseWork | None) -> dict[str, str]:
-    """Return the figures of a case by name, without those that it does not have."""
-    facts = (*_times(judgement), *_pairs(judgement), *_work(judgement, work))
-    return {name: value for name, value in facts if value != "-"}
-
-
-def _times(judgement: Judgement) -> Iterator[tuple[str, str]]:
-    yield "Measured", timed(judgement, judgement.measured_ns)
-    yield "Samples", spread_words(judgement)
-    yield "Expected", expected_words(judgement)
-    yield "Floor", format_ns(judgement.floor_ns)
-    yield "Limit", format_ns(judgement.limit_ns)
-    yield old_word(judgement), timed(judgement, judgement.baseline_ns)
-    yield "Change", format_ratio(judgement.change_ratio)
-
-
-def _pairs(judgement: Judgement) -> Iterator[tuple[str, str]]:
-    yield "Interval", interval_text(judgement)
-    if judgement.resolution_ratio is not None:
-        yield "Resolves", format_limit(judgement.resolution_ratio)
-    if judgement.n_pairs is None:
-        return
-    yield "Pairs", str(judgement.n_pairs)
-    if judgement.n_more_pairs is not None:
-        yield "Would decide", f"about {format_count(judgement.n_more_pairs, 'more pair')}"
-    yield "Detectable change", format_ratio(judgement.smallest_effect_ratio)
-
-
-def _work(judgement: Judgement, work: CaseWork | None) -> Iterator[tuple[str, str]]:
-    if work is None:
-        return
-    yield "Moves", format_bytes(work.moved_bytes) if work.moved_bytes else "-"
-    if work.flops and work.operational_intensity is not None:
-        yield "Intensity", f"{work.operational_intensity:.3g} FLOP a byte"
-    if judgement.measured_ns:
-        per_s = NS_PER_S / judgement.measured_ns
-        yield "Computes at", format_flops_per_s(work.flops * per_s) if work.flops else "-"
-        yield "Moves at", format_bytes_per_s(work.moved_bytes * per_s) if work.moved_bytes else "-"
-
-
-def other_value(judgement: Judgement, other: OtherRun) -> OtherValue:
-    """Return what another run measured of a case."""
-    there = other.cases.get(judgement.case_id)
-    measured_ns = there.measured_ns if there else None
-    ratio = judgement.measured_ns / measured_ns if judgement.measured_ns and measured_ns else None
-    return OtherValue(
-        label=other.label,
-        measured=format_ns(measured_ns),
-        ratio=format_ratio(ratio),
-        outcome=there.outcome if there else None,
-    )
-
 
 #: Times of more other runs than this are in the details alone.
 _MAX_RUNS = 3
@@ -114,7 +48,7 @@ class Cell:
     drawing: Markup | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of figures."""
 
@@ -122,63 +56,6 @@ class Column:
     #: A word for the style sheet.
     name: str
     cell: Callable[[Judgement], Cell]
-
-
-def columns_for(
-    judgements: Sequence[Judgement], others: Sequence[OtherRun], axis: Axis | None = None
-) -> tuple[Column, ...]:
-    """Return the columns in which at least one of the cases has a figure; changes are drawn where there is an axis."""
-    candidates = (*_columns(_old_title(judgements), axis), *(_run_column(other) for other in others[:_MAX_RUNS]))
-    return tuple(each for each in candidates if any(each.cell(case).order is not None for case in judgements))
-
-
-def _old_title(judgements: Sequence[Judgement]) -> str:
-    """Call the times before by their name where all cases have the same, else by what they have in common."""
-    titles = {old_word(each) for each in judgements if each.baseline_ns is not None}
-    return titles.pop() if len(titles) == 1 else "Before"
-
-
-def _columns(old_title: str, axis: Axis | None) -> tuple[Column, ...]:
-    return (
-        Column(title="Measured", name="measured", cell=lambda case: _time(case.measured_ns)),
-        Column(title="Tokens/s", name="speed", cell=_speed),
-        Column(title="Expected", name="expected", cell=_expected),
-        Column(title="Floor", name="floor", cell=lambda case: _time(case.floor_ns)),
-        Column(title=old_title, name="old", cell=lambda case: _time(case.baseline_ns)),
-        Column(title="Change", name="change", cell=partial(_change, axis=axis)),
-    )
-
-
-def _run_column(other: OtherRun) -> Column:
-    def cell(case: Judgement) -> Cell:
-        there = other.cases.get(case.case_id)
-        return _time(there.measured_ns if there else None)
-
-    return Column(title=f"{other.label[:1].upper()}{other.label[1:]}", name="other", cell=cell)
-
-
-def _time(time_ns: float | None) -> Cell:
-    return Cell(text=format_ns(time_ns), order=time_ns)
-
-
-def _speed(case: Judgement) -> Cell:
-    rate = tokens_per_s(case)
-    return Cell(text=format_tokens_per_s(rate), order=None if rate is None else float(f"{rate:.9g}"))
-
-
-def _expected(case: Judgement) -> Cell:
-    if case.lower_ns is None or case.upper_ns is None:
-        return _time(case.expected_ns)
-    interval = f"{format_ns(case.lower_ns)} to {format_ns(case.upper_ns)}"
-    return Cell(text=format_ns(case.expected_ns), order=case.expected_ns, note=interval)
-
-
-def _change(case: Judgement, axis: Axis | None) -> Cell:
-    change = Change.of(case)
-    if change is None:
-        return Cell(text="-", order=None)
-    drawing = change.drawing(axis) if axis else None
-    return Cell(text=change.text, order=float(f"{change.ratio:.9g}"), drawing=drawing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +66,8 @@ class CaseRow:
     #: One for each of the table's columns.
     cells: tuple[Cell, ...]
     facts: Mapping[str, str]
-    others: tuple[OtherValue, ...]
+    #: Of each other run its label, what it measured, this run over that, and the outcome; None of a case not in it.
+    others: tuple[tuple[str, str, str, Outcome | None], ...]
     reproduction: Reproduction
     #: Where its samples lie; None where there are none.
     samples: Markup | None
@@ -210,26 +88,118 @@ class CaseTable:
         return not self.columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseSources:
-    """What the rows are made of, beside the run: by judgement in the run's order, or by case."""
-
-    reproductions: Sequence[Reproduction]
-    works: Mapping[str, CaseWork]
-    others: Sequence[OtherRun]
+#: By its label, the cases of a run by their ids.
+_Others = Mapping[str, Mapping[str, Judgement]]
 
 
-def works_by_case(observation: Observation) -> dict[str, CaseWork]:
-    """Return what each case computes and moves."""
-    return {work.case_id: work for work in observation.works}
+def case_tables(runs: Sequence[PageRun], axis: Axis | None) -> tuple[CaseTable, ...]:
+    """Return the tables of the first run, with changes on this axis, and cases in the order of the run."""
+    run, works = runs[0].run, {work.case_id: work for work in runs[0].observation.works}
+    labels = run_labels(len(runs))
+    others = {
+        label: {case.case_id: case for case in other.run.judgements}
+        for label, other in zip(labels[1:], runs[1:], strict=True)
+    }
+    by_kind: dict[str, list[tuple[Judgement, Reproduction]]] = defaultdict(list)
+    for judgement, reproduction in zip(run.judgements, reproductions(run), strict=True):
+        by_kind[judgement.kind].append((judgement, reproduction))
+    tables = []
+    for kind in sorted(by_kind, key=kind_place):
+        columns = columns_for([judgement for judgement, _ in by_kind[kind]], others, axis)
+        rows = tuple(
+            CaseRow(
+                judgement=case,
+                cells=tuple(column.cell(case) for column in columns),
+                facts=case_facts(case, works.get(case.case_id)),
+                others=tuple(_other(case, label, cases.get(case.case_id)) for label, cases in others.items()),
+                reproduction=reproduction,
+                samples=samples_drawing(case),
+            )
+            for case, reproduction in by_kind[kind]
+        )
+        tables.append(CaseTable(kind=kind, title=kind_title(kind), columns=columns, rows=rows))
+    return tuple(tables)
 
 
-def case_tables(run: RunFile, sources: CaseSources, axis: Axis | None) -> tuple[CaseTable, ...]:
-    """Return the tables in the order of the page, with changes on this axis, and cases in the order of the run."""
-    by_kind: dict[str, list[int]] = defaultdict(list)
-    for place, judgement in enumerate(run.judgements):
-        by_kind[judgement.kind].append(place)
-    return tuple(_table(kind, by_kind[kind], run, sources, axis) for kind in sorted(by_kind, key=kind_place))
+def columns_for(judgements: Sequence[Judgement], others: _Others, axis: Axis | None = None) -> tuple[Column, ...]:
+    """Return the columns in which at least one of the cases has a figure; changes are drawn where there is an axis."""
+    old_titles = {old_word(each) for each in judgements if each.baseline_ns is not None}
+    candidates = (
+        Column("Measured", "measured", lambda case: _time(case.measured_ns)),
+        Column("Tokens/s", "speed", _speed),
+        Column("Expected", "expected", lambda case: _time(case.expected_ns, note=expected_interval(case))),
+        Column("Floor", "floor", lambda case: _time(case.floor_ns)),
+        Column(old_titles.pop() if len(old_titles) == 1 else "Before", "old", lambda case: _time(case.baseline_ns)),
+        Column("Change", "change", lambda case: _change(case, axis)),
+        *(_run_column(label, cases) for label, cases in list(others.items())[:_MAX_RUNS]),
+    )
+    return tuple(each for each in candidates if any(each.cell(case).order is not None for case in judgements))
+
+
+def _run_column(label: str, cases: Mapping[str, Judgement]) -> Column:
+    def cell(case: Judgement) -> Cell:
+        return _time(cases[case.case_id].measured_ns if case.case_id in cases else None)
+
+    return Column(capitalized(label), "other", cell)
+
+
+def _time(time_ns: float | None, note: str = "") -> Cell:
+    return Cell(text=format_ns(time_ns), order=time_ns, note=note)
+
+
+def _speed(case: Judgement) -> Cell:
+    rate = tokens_per_s(case)
+    return Cell(text=format_tokens_per_s(rate), order=None if rate is None else float(f"{rate:.9g}"))
+
+
+def _change(case: Judgement, axis: Axis | None) -> Cell:
+    change = Change.of(case)
+    if change is None:
+        return Cell(text="-", order=None)
+    drawing = change.drawing(axis) if axis else None
+    return Cell(text=change.text, order=float(f"{change.ratio:.9g}"), drawing=drawing)
+
+
+def case_facts(judgement: Judgement, work: CaseWork | None) -> dict[str, str]:
+    """Return the figures of a case by name, without those that it does not have."""
+    facts = (*_times(judgement), *(_work(judgement, work) if work else ()))
+    return {name: value for name, value in facts if value != "-"}
+
+
+def _times(case: Judgement) -> Iterator[tuple[str, str]]:
+    yield "Measured", timed(case, case.measured_ns)
+    yield "Samples", spread_words(case)
+    yield "Expected", expected_words(case)
+    yield "Floor", format_ns(case.floor_ns)
+    yield "Limit", format_ns(case.limit_ns)
+    yield old_word(case), timed(case, case.baseline_ns)
+    yield "Change", format_ratio(case.change_ratio)
+    yield "Interval", interval_text(case)
+    if case.resolution_ratio is not None:
+        yield "Resolves", format_limit(case.resolution_ratio)
+    if case.n_pairs is not None:
+        yield "Pairs", str(case.n_pairs)
+        if case.n_more_pairs is not None:
+            yield "Would decide", f"about {format_count(case.n_more_pairs, 'more pair')}"
+        yield "Detectable change", format_ratio(case.smallest_effect_ratio)
+
+
+def _work(judgement: Judgement, work: CaseWork) -> Iterator[tuple[str, str]]:
+    if work.moved_bytes:
+        yield "Moves", format_bytes(work.moved_bytes)
+    if work.flops and work.operational_intensity is not None:
+        yield "Intensity", f"{work.operational_intensity:.3g} FLOP a byte"
+    per_s = NS_PER_S / judgement.measured_ns if judgement.measured_ns else 0.0
+    if per_s and work.flops:
+        yield "Computes at", format_flops_per_s(work.flops * per_s)
+    if per_s and work.moved_bytes:
+        yield "Moves at", format_bytes_per_s(work.moved_bytes * per_s)
+
+
+def _other(judgement: Judgement, label: str, there: Judgement | None) -> tuple[str, str, str, Outcome | None]:
+    measured_ns = there.measured_ns if there else None
+    ratio = judgement.measured_ns / measured_ns if judgement.measured_ns and measured_ns else None
+    return label, format_ns(measured_ns), format_ratio(ratio), there.outcome if there else None
 
 
 def cases_axis(run: RunFile) -> Axis | None:
@@ -245,25 +215,6 @@ def scale_note(axis: Axis | None) -> tuple[str, ...]:
     return (
         f"changes are drawn from {axis.low:+.0f} % to {axis.high:+.0f} %: the line is no change, the band the margin, "
         "the bar the interval; a ring has no interval, and an arrow lies beyond",
-    )
-
-
-def _table(kind: str, places: Sequence[int], run: RunFile, sources: CaseSources, axis: Axis | None) -> CaseTable:
-    judgements = [run.judgements[place] for place in places]
-    columns = columns_for(judgements, sources.others, axis)
-    rows = tuple(_row(place, columns, run, sources) for place in places)
-    return CaseTable(kind=kind, title=kind_title(kind), columns=columns, rows=rows)
-
-
-def _row(place: int, columns: Sequence[Column], run: RunFile, sources: CaseSources) -> CaseRow:
-    judgement = run.judgements[place]
-    return CaseRow(
-        judgement=judgement,
-        cells=tuple(column.cell(judgement) for column in columns),
-        facts=case_facts(judgement, sources.works.get(judgement.case_id)),
-        others=tuple(other_value(judgement, each) for each in sources.others),
-        reproduction=sources.reproductions[place],
-        samples=samples_drawing(judgement),
     )
 
 

@@ -10,8 +10,8 @@ from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.charts.svg import Look, block, legend, mark, picture
-from perfsuite.report.page.charts.figure import Figure
-from perfsuite.report.page.charts.names import phase_of, role_of
+from perfsuite.report.page.charts.figure import Figure, phase_of, role_of
+from perfsuite.report.visible import visible
 from perfsuite.units import format_count, format_ns, to_percent
 
 #: Rows of a figure, and operators that its summary tells.
@@ -57,7 +57,7 @@ def _figure(phase: str, found: Sequence[Judgement]) -> Figure:
 
 def _row(judgement: Judgement, most_ns: float, whole_ns: int) -> Markup:
     return Markup("<li><bdi>{}</bdi>{}<span>{}</span><span>{}</span></li>").format(
-        role_of(judgement),
+        visible(role_of(judgement)),
         picture(_marks(judgement, most_ns), _HEIGHT, "", "bar"),
         format_ns(judgement.measured_ns),
         _share(judgement, whole_ns),

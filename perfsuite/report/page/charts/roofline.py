@@ -14,8 +14,7 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.charts.axes import log_axis
 from perfsuite.report.charts.svg import Canvas, Look, legend, rule, words
-from perfsuite.report.page.charts.figure import Figure
-from perfsuite.report.page.charts.names import case_name, phase_of, short_names
+from perfsuite.report.page.charts.figure import Figure, case_name, phase_of, short_names
 from perfsuite.report.roofline_roofs import arithmetic_roofs, cache_levels
 from perfsuite.units import (
     NS_PER_S,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from statistics import median
 
 from markupsafe import Markup
 
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.report.charts.axes import Axis, TimeScale, level_axis
+from perfsuite.report.charts.axes import TimeScale, level_axis
 from perfsuite.report.charts.svg import across, picture
 from perfsuite.units import format_ns
 
@@ -17,57 +16,43 @@ from perfsuite.units import format_ns
 _ROW, _MOST_STROKES = 20, 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    name: str
-    colour: str
-    times_ns: Sequence[int]
-
-
 def samples_drawing(judgement: Judgement) -> Markup | None:
     """Draw the samples of a case on one scale; None where they answer no question: of a part that passed, or of one."""
-    rows = list(_rows(judgement))
-    every = [time_ns for row in rows for time_ns in row.times_ns]
+    old = judgement.baseline_samples_ns
+    rows = [
+        (name, colour, [each for each in times_ns if each > 0])
+        for name, colour, times_ns in (
+            ("this run", "k0", judgement.samples_ns),
+            ("old side" if old else "baseline", "k4", old or (judgement.baseline_ns or 0,)),
+        )
+    ]
+    rows = [row for row in rows if row[2]]
+    every = [time_ns for _, _, times_ns in rows for time_ns in times_ns]
     if len(every) < 2 or (judgement.outcome is Outcome.PASS and judgement.kind != "phase"):
         return None
     scale = TimeScale.of(every)
-    axis = level_axis(scale.title(), [scale(each) for each in every])
-    summary = "; ".join(f"{row.name} {format_ns(min(row.times_ns))} to {format_ns(max(row.times_ns))}" for row in rows)
-    names = Markup("").join(Markup("<span>{}</span>").format(row.name) for row in rows)
-    drawn = picture([_strokes(axis, scale, rows), *_numbers(axis, len(rows) * _ROW)], len(rows) * _ROW, summary)
+    axis, height = level_axis(scale.title(), [scale(each) for each in every]), len(rows) * _ROW
+
+    def stroke(time_ns: float, y: int, length: int) -> str:
+        return f"M{axis.part(scale(time_ns)) * 1000:.0f} {y}v{length}"
+
+    strokes = [
+        (colour, "".join(stroke(each, place * _ROW + 4, 12) for each in _few(times_ns)))
+        for place, (_, colour, times_ns) in enumerate(rows)
+    ]
+    medians = "".join(stroke(median(times_ns), place * _ROW + 1, 18) for place, (_, _, times_ns) in enumerate(rows))
+    paths = (Markup('<path class="{}" d="{}"/>').format(*each) for each in (*strokes, ("median", medians)))
+    view = Markup('<svg class="curves" viewBox="0 0 1000 {}" preserveAspectRatio="none">{}</svg>')
+    numbers = (
+        Markup('<text x="{}" y="{}">{}</text>').format(across(axis.part(tick)), height + 14, axis.label(tick))
+        for tick in axis.ticks
+    )
+    summary = "; ".join(f"{name} {format_ns(min(times))} to {format_ns(max(times))}" for name, _, times in rows)
+    drawn = picture([view.format(height, Markup("").join(paths)), *numbers], height, summary)
+    names = Markup("").join(Markup("<span>{}</span>").format(name) for name, _, _ in rows)
     return Markup('<div class="samples"><div aria-hidden="true">{}</div>{}<p>{}</p></div>').format(
         names, drawn, axis.title
     )
-
-
-def _rows(judgement: Judgement) -> Iterator[_Row]:
-    """Return the rows that have times above 0."""
-    old = judgement.baseline_samples_ns
-    found = (
-        _Row(name="this run", colour="k0", times_ns=judgement.samples_ns),
-        _Row(name="old side" if old else "baseline", colour="k4", times_ns=old or (judgement.baseline_ns or 0,)),
-    )
-    for row in found:
-        if times_ns := [each for each in row.times_ns if each > 0]:
-            yield replace(row, times_ns=times_ns)
-
-
-def _strokes(axis: Axis, scale: TimeScale, rows: Sequence[_Row]) -> Markup:
-    """Draw a row of strokes for each of the rows, and the medians as taller ones."""
-    paths = [
-        (row.colour, "".join(f"M{_across(axis, scale, each)} {place * _ROW + 4}v12" for each in _few(row.times_ns)))
-        for place, row in enumerate(rows)
-    ]
-    middles = "".join(
-        f"M{_across(axis, scale, median(row.times_ns))} {place * _ROW + 1}v18" for place, row in enumerate(rows)
-    )
-    drawn = (Markup('<path class="{}" d="{}"/>').format(*each) for each in (*paths, ("median", middles)))
-    view = Markup('<svg class="curves" viewBox="0 0 1000 {}" preserveAspectRatio="none">{}</svg>')
-    return view.format(len(rows) * _ROW, Markup("").join(drawn))
-
-
-def _across(axis: Axis, scale: TimeScale, time_ns: float) -> str:
-    return f"{axis.part(scale(time_ns)) * 1000:.0f}"
 
 
 def _few(times_ns: Sequence[int]) -> list[int]:
@@ -76,8 +61,3 @@ def _few(times_ns: Sequence[int]) -> list[int]:
     if last < _MOST_STROKES:
         return ordered
     return [ordered[round(place * last / (_MOST_STROKES - 1))] for place in range(_MOST_STROKES)]
-
-
-def _numbers(axis: Axis, height: int) -> Iterator[Markup]:
-    for tick in axis.ticks:
-        yield Markup('<text x="{}" y="{}">{}</text>').format(across(axis.part(tick)), height + 14, axis.label(tick))

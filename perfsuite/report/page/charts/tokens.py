@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median, quantiles
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -24,8 +24,7 @@ _MOST_OTHERS, _MOST_DOTS = 5, 128
 _STEP, _BEYOND = Look(colour="k0", shape="circle"), Look(colour="k1", shape="up")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _Step(NamedTuple):
     """A decode step, with its replicates and their median."""
 
     n_context: int
@@ -33,97 +32,76 @@ class _Step:
     time_ns: float
 
     @property
-    def told(self) -> str:
-        """The step in words."""
+    def tip(self) -> str:
         return f"{self.n_context} tokens: {format_ns(self.time_ns)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Course:
-    """The steps of a run in order, those far beyond the ones around them apart."""
+def _courses(observation: Observation) -> tuple[list[_Step], list[_Step]]:
+    """Return the steps whose median is above 0, and those far beyond the ones around them apart.
 
-    near: tuple[_Step, ...]
-    far: tuple[_Step, ...]
-
-    @classmethod
-    def of(cls, observation: Observation) -> _Course:
-        """Take the steps whose median is above 0; with fewer than two near ones none is far."""
-        medians = [(each, median(each.samples_ns)) for each in observation.tokens if each.samples_ns]
-        steps = [
-            _Step(n_context=each.n_context, samples_ns=each.samples_ns, time_ns=time_ns)
-            for each, time_ns in medians
-            if time_ns > 0
-        ]
-        near: list[_Step] = []
-        far: list[_Step] = []
-        for place, step in enumerate(steps):
-            around = steps[max(0, place - _N_AROUND) : place + _N_AROUND + 1]
-            is_far = step.time_ns > median(each.time_ns for each in around) * _FAR
-            (far if is_far else near).append(step)
-        return cls(near=tuple(near), far=tuple(far)) if len(near) > 1 else cls(near=tuple(steps), far=())
-
-    @property
-    def n_steps(self) -> int:
-        """How many steps there are."""
-        return len(self.near) + len(self.far)
+    With fewer than two near ones none is far.
+    """
+    known = [(each, median(each.samples_ns)) for each in observation.tokens if each.samples_ns]
+    steps = [_Step(each.n_context, each.samples_ns, time_ns) for each, time_ns in known if time_ns > 0]
+    near: list[_Step] = []
+    far: list[_Step] = []
+    for place, step in enumerate(steps):
+        around = steps[max(0, place - _N_AROUND) : place + _N_AROUND + 1]
+        (far if step.time_ns > median(each.time_ns for each in around) * _FAR else near).append(step)
+    return (near, far) if len(near) > 1 else (steps, [])
 
 
 def tokens_figure(observation: Observation, others: Sequence[PageRun] = ()) -> Iterator[Figure]:
     """Show the median of each step with the band of its replicates."""
-    course = _Course.of(observation)
-    if course.n_steps < 2:
+    near, far = _courses(observation)
+    if len(near) + len(far) < 2:
         return
-    beside = [each for each in (_Course.of(each.observation) for each in others) if each.n_steps >= 2][-_MOST_OTHERS:]
-    summary = _summary(course, len(beside))
+    beside = [each[0] for each in (_courses(other.observation) for other in others) if sum(map(len, each)) > 1]
+    beside = beside[-_MOST_OTHERS:]
+    summary = _summary(near, far, len(beside))
     yield Figure(
         figure_id="tokens",
         subject="tokens",
         title="Time of a decode step over the context",
         summary=summary,
-        drawing=_drawing(course, beside, summary),
+        drawing=_drawing(near, far, beside, summary),
     )
 
 
-def _summary(course: _Course, n_beside: int) -> str:
-    first, last = course.near[0], course.near[-1]
-    told = (
-        f"{format_count(course.n_steps, 'step')}, from {format_ns(first.time_ns)} to {format_ns(last.time_ns)} "
+def _summary(near: Sequence[_Step], far: Sequence[_Step], n_beside: int) -> str:
+    first, last = near[0], near[-1]
+    words = (
+        f"{format_count(len(near) + len(far), 'step')}, from {format_ns(first.time_ns)} to {format_ns(last.time_ns)} "
         f"({format_ratio(last.time_ns / first.time_ns)}) while the context grows from {first.n_context} to "
         f"{last.n_context} tokens. The band holds eight of ten replicates."
     )
-    if course.far:
-        steps = "; ".join(f"{format_ns(each.time_ns)} at {each.n_context} tokens" for each in course.far[:3])
-        told += f" {format_count(len(course.far), 'step')} beyond the axis, marked at its top: {steps}."
-    return told + (f" Dashed lines are the medians of {format_count(n_beside, 'other run')}." if n_beside else "")
+    if far:
+        steps = "; ".join(f"{format_ns(each.time_ns)} at {each.n_context} tokens" for each in far[:3])
+        words += f" {format_count(len(far), 'step')} beyond the axis, marked at its top: {steps}."
+    return words + (f" Dashed lines are the medians of {format_count(n_beside, 'other run')}." if n_beside else "")
 
 
-def _drawing(course: _Course, beside: Sequence[_Course], summary: str) -> Markup:
-    near = course.near
-    contexts = [each.n_context for each in (*near, *course.far)]
+def _drawing(near: Sequence[_Step], far: Sequence[_Step], beside: Sequence[Sequence[_Step]], summary: str) -> Markup:
+    contexts = [each.n_context for each in (*near, *far)]
     top_ns = max(each.time_ns for each in near) * _FAR
     scale = TimeScale.of([median(each.time_ns for each in near)])
-    bands = {each.n_context: [scale(end) for end in _band(each.samples_ns)] for each in near}
+    lower, upper = zip(*(_band(each.samples_ns) for each in near), strict=True)
     middles: list[tuple[float, float]] = [(each.n_context, scale(each.time_ns)) for each in near]
     lines: list[list[tuple[float, float]]] = [
-        [(step.n_context, scale(step.time_ns)) for step in each.near if step.time_ns <= top_ns] for each in beside
+        [(step.n_context, scale(step.time_ns)) for step in each if step.time_ns <= top_ns] for each in beside
     ]
-    ends = [
-        *(min(scale(top_ns), end) for band in bands.values() for end in band),
-        *(y for line in (middles, *lines) for _, y in line),
-    ]
+    ends = [min(scale(top_ns), scale(end)) for end in (*lower, *upper)]
     canvas = Canvas(
         x=linear_axis("tokens in the context", min(contexts), max(contexts), least_step=1.0),
-        y=level_axis(scale.title("time of a step"), ends),
+        y=level_axis(scale.title("time of a step"), [*ends, *(y for line in (middles, *lines) for _, y in line)]),
         height=_HEIGHT,
     )
-    lower, upper = ([(context, band[end]) for context, band in bands.items()] for end in (0, 1))
-    band: list[tuple[float, float]] = [*lower, *upper[::-1]]
-    curves: list[tuple[str, list[tuple[float, float]]]] = [("band", band)]
-    curves += [("dashed", line) for line in lines]
-    curves.append(("k0", middles))
+    edges = [*zip(near, lower, strict=True), *zip(near[::-1], upper[::-1], strict=True)]
+    band = [(float(each.n_context), scale(end)) for each, end in edges]
+    curves = [("band", band), *(("dashed", line) for line in lines), ("k0", middles)]
     dots = zip(middles, near, strict=True) if len(near) <= _MOST_DOTS else ()
-    marks = [canvas.mark(x, y, _STEP, step.told) for (x, y), step in dots]
-    marks += [canvas.mark(each.n_context, canvas.y.high, _BEYOND, each.told) for each in course.far]
+    marks = [canvas.mark(x, y, _STEP, step.tip) for (x, y), step in dots]
+    marks += [canvas.mark(each.n_context, canvas.y.high, _BEYOND, each.tip) for each in far]
     return canvas.plot([canvas.curves(curves), *marks], summary)
 
 
