@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.report.page.words import case_anchor, kind_title, short_name
+from perfsuite.report.page.words import case_anchor, short_name
 from perfsuite.report.visible import visible
+from perfsuite.report.words import kind_title
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
 
 from .browser_charts import drawn_charts

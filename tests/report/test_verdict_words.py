@@ -103,7 +103,7 @@ APART = replace(PASSED, measured_ns=34_800_000, baseline_ns=34_600_000, change_r
 def _shown_by_each(judgement: Judgement) -> tuple[str, str, str]:
     """What terminal, Markdown and page show of a single case, as text."""
     run = replace(synthetic_run(), judgements=(judgement,))
-    cells = (column.cell(judgement).text for column in columns_for([judgement], ()))
+    cells = (column.cell(judgement).text for column in columns_for([judgement], {}))
     terminal = summary_text([judgement], width=None, is_color=False)
     return terminal, page([run], limit=10**6), " ".join(cells)
 

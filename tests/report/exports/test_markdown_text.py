@@ -7,7 +7,6 @@ import unicodedata
 from hypothesis import given
 
 from perfsuite.report.exports.markdown_text import MAX_CHARACTERS, code, one_line, table
-from perfsuite.report.visible import isolated
 
 from .conftest import WORDS
 from .markdown_reader import rendered
@@ -31,7 +30,7 @@ def test_usual_names_are_plain_and_a_sign_that_ends_a_span_is_a_number() -> None
 @given(WORDS)
 def test_any_text_is_read_back_from_code(text: str) -> None:
     """Between other words, and in a cell between others, it is one element of code with this very text."""
-    expected = isolated(one_line(text))
+    expected = one_line(text)
     sentence = rendered(f"before {code(text)} after")
     assert sentence.inside == [expected]
     assert sentence.outside == ["<p []>", "before ", "<code []>", "</code>", " after", "</p>"]

@@ -203,5 +203,5 @@ def test_control_characters_of_a_change_are_not_in_its_tip() -> None:
     night = list(course())
     (case,) = history_view(night, [mark_at(night, text="another\x1b[31m board\u202e")]).cases
     (tip,) = tips(case.drawing)
-    assert "another [31m board" in tip
+    assert r"another\x1b[31m board\u202e" in tip
     assert not {"\x1b", "\u202e"} & set(tip)

@@ -30,8 +30,8 @@ def test_what_makes_runs_incomparable_is_named() -> None:
         fingerprints={"llama": {**REPORTED.fingerprints["llama"], "threads": "4"}},
         judgements=REPORTED.judgements[:-2],
     )
-    found = run_lines(page_runs(REPORTED, other))[1].facts["Differs in"]
-    assert found == "device, workload, llama threads, lacks 2 of the cases"
+    _, (_, _, facts) = run_lines(page_runs(REPORTED, other))
+    assert facts["Differs in"] == "device, workload, llama threads, lacks 2 of the cases"
 
 
 def test_another_board_of_the_kind_is_named() -> None:
@@ -39,11 +39,12 @@ def test_another_board_of_the_kind_is_named() -> None:
     origin = REPORTED.origin
     named = [BoardName(identity=name, hostname="shelf", is_linked=True) for name in "ab"]
     boards = [replace(REPORTED, origin=replace(origin, board=each)) for each in named]
-    first, second = run_lines(page_runs(*boards))
-    assert (first.facts["Device"], second.facts["Device"]) == ("host, board a (shelf)", "host, board b (shelf)")
-    assert second.facts["Differs in"] == "board"
+    (_, _, first), (_, _, second) = run_lines(page_runs(*boards))
+    assert (first["Device"], second["Device"]) == ("host, board a (shelf)", "host, board b (shelf)")
+    assert second["Differs in"] == "board"
     machines = [replace(REPORTED, origin=replace(origin, board=replace(each, is_linked=False))) for each in named]
-    assert run_lines(page_runs(*machines))[1].facts["Differs in"] == "nothing but its times"
+    _, (_, _, facts) = run_lines(page_runs(*machines))
+    assert facts["Differs in"] == "nothing but its times"
 
 
 RUN = synthetic_run(n_cases=20)

@@ -30,7 +30,7 @@ def run_of(seed: int = 0, n_regressed: int = 5) -> PageRun:
 
 
 def test_every_figure_has_one_place_and_no_failure_is_lost() -> None:
-    """Figures are in their sections, the foremost failures are cards, the filter offers each kind."""
+    """Figures are in their sections, the foremost failures are cards."""
     view = page_view([run_of(), run_of(1)])
     placed = [*view.figures, *view.run_figures, *view.machine_figures]
     assert len({each.figure_id for each in placed}) == len(placed)
@@ -39,8 +39,6 @@ def test_every_figure_has_one_place_and_no_failure_is_lost() -> None:
     view = page_view([run_of(n_regressed=40)])
     assert len(view.failure_cards) == MAX_CARDS
     assert len(view.failure_lines) > 10
-    view = page_view([run_of()])
-    assert [kind for kind, _ in view.kinds] == [table.kind for table in view.tables]
 
 
 #: Elements that have no end tag.

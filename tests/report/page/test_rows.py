@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfsuite.records.outcome import Outcome, told_judgement
-from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.charts.change import Change
-from perfsuite.report.page.rows import (
-    CaseSources,
-    case_tables,
-    cases_axis,
-    columns_for,
-    outcome_order,
-    scale_note,
-    works_by_case,
-)
+from perfsuite.report.page.rows import case_tables, cases_axis, columns_for, outcome_order, scale_note
 from perfsuite.report.reproduce import reproductions
-from perfsuite.testing.run_files import synthetic_observation, synthetic_run
+from perfsuite.testing.run_files import synthetic_run
+
+from .conftest import observed_run
 
 PAIRED_RUN = synthetic_run(n_cases=60)
 PAIRED_CASE = next(each for each in PAIRED_RUN.judgements if each.outcome is Outcome.INCONCLUSIVE and each.n_pairs)
@@ -29,7 +22,7 @@ TOLD = told_judgement("trace/a/b/balance", "trace", Outcome.PASS, "balanced")
 def test_a_change_is_drawn_on_one_scale() -> None:
     """That of all tables, which is named beside them; a run without changes has none."""
     axis = cases_axis(PAIRED_RUN)
-    cells = {column.title: column.cell(PAIRED_CASE) for column in columns_for([PAIRED_CASE], (), axis)}
+    cells = {column.title: column.cell(PAIRED_CASE) for column in columns_for([PAIRED_CASE], {}, axis)}
     assert (change := Change.of(PAIRED_CASE)) is not None
     assert axis is not None
     assert (cells["Change"].text, cells["Change"].drawing) == (change.text, change.drawing(axis))
@@ -42,17 +35,9 @@ def test_a_change_is_drawn_on_one_scale() -> None:
 RUN = synthetic_run(n_cases=120)
 
 
-def sources(run: RunFile) -> CaseSources:
-    return CaseSources(
-        reproductions=reproductions(run),
-        works=works_by_case(synthetic_observation(run)),
-        others=(),
-    )
-
-
 def test_every_case_has_one_row_as_wide_as_its_table() -> None:
     """In the table of its kind with its own command; failures and then suspects sort before what was not decided."""
-    tables = case_tables(RUN, sources(RUN), cases_axis(RUN))
+    tables = case_tables([observed_run(RUN)], cases_axis(RUN))
     found = {row.judgement.case_id: (table.kind, row) for table in tables for row in table.rows}
     assert len(found) == sum(len(table.rows) for table in tables) == len(RUN.judgements)
     for place, judgement in enumerate(RUN.judgements):

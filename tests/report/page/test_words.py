@@ -16,7 +16,6 @@ from perfsuite.report.page.words import (
     interval_text,
     reason_beside,
     spread_words,
-    when_words,
 )
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
@@ -68,17 +67,3 @@ def test_a_broken_bound_is_told_by_how_far() -> None:
     assert headline_change(slow) == ("+30.0 %", "over its limit")
     assert basis_words(slow) == spread_words(slow) == "3 replicates, 120 ns to 140 ns"
     assert headline_change(replace(slow, outcome=Outcome.IMPOSSIBLE, floor_ns=260)) == ("-50.0 %", "below the floor")
-
-
-@pytest.mark.parametrize(
-    ("started_at", "told"),
-    [
-        ("2026-03-01T02:00:59.000+00:00", "2026-03-01 02:00 UTC"),
-        ("2026-03-01T02:00:00+02:00", "2026-03-01 00:00 UTC"),
-        ("0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00+14:00"),
-        ("last night", "last night"),
-    ],
-)
-def test_times_are_told_in_utc(started_at: str, told: str) -> None:
-    """A time, with its zone or in UTC, is printed to the minute in UTC, any other text as it is."""
-    assert when_words(started_at) == told

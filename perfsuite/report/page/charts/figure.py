@@ -36,14 +36,18 @@ def lines_plot(
     canvas: Canvas,
     summary: str,
     x_labels: Sequence[tuple[float, str]] | None = None,
+    *,
+    names_one: bool = False,
 ) -> Markup:
-    """Return lines through the points of each series, with a legend where there are several."""
+    """Return lines through the points of each series, with a legend where there are several, or one is named too."""
     looks = [look_of(place) for place in range(len(series))]
     lines = [(look.colour, [each[:2] for each in points]) for look, points in zip(looks, series.values(), strict=True)]
     marks = [canvas.curves(lines)]
     for look, points in zip(looks, series.values(), strict=True):
-        marks += [canvas.mark(x, y, each, tip) for x, y, tip, more in points for each in (look, *more)]
-    key = legend(zip(short_names(series), looks, strict=True)) if len(series) > 1 else Markup("")
+        marks += [canvas.mark(x, y, look, tip) for x, y, tip, _ in points]
+    marks += [canvas.mark(x, y, each, tip) for points in series.values() for x, y, tip, more in points for each in more]
+    is_named = names_one or len(series) > 1
+    key = legend(zip(short_names(series), looks, strict=True)) if is_named else Markup("")
     return key + canvas.plot(marks, summary, x_labels)
 
 

@@ -45,7 +45,7 @@ def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
         for place, each in enumerate(shown_runs)
         if place % step == 0
     ]
-    drawing = lines_plot(series, canvas, summary, labels)
+    drawing = lines_plot(series, canvas, summary, labels, names_one=True)
     yield Figure(figure_id="runs", subject="runs", title="Phases from run to run", summary=summary, drawing=drawing)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from perfsuite.records.observation import NO_OBSERVATION
 from perfsuite.report.page.charts import Figure, figures
+from perfsuite.report.page.charts.figure import short_names
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
 
 from ..conftest import observed_run
@@ -43,3 +46,12 @@ def test_names_make_no_element() -> None:
         for found in (all_figures(), all_figures(*HOSTILE_NAMES))
     )
     assert strange <= usual
+
+
+@pytest.mark.parametrize("most", [8, 22])
+def test_short_names_are_short_and_no_two_are_alike(most: int) -> None:
+    """Hostile names, and twins of each, get labels of their own."""
+    names = [*HOSTILE_NAMES, *HOSTILE_NAMES, "x" * 99, "x" * 98 + "y", "x" * 50 + "z" + "x" * 48, "a", "a (2)", "a"]
+    short = short_names(names, most)
+    assert len(set(short)) == len(short) == len(names)
+    assert max(map(len, short)) <= most + len(" (10)") - 4
