@@ -12,7 +12,6 @@ from perfsuite.expectation.llama_workload import N_UBATCH
 from perfsuite.expectation.roofline.bench_work import stored_bytes, stored_values
 from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
-from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_json import moment_of
 from perfsuite.records.whole_set import plain_name
 from perfsuite.report.backend_ops_export import UNMEASURED, read_alone_run
@@ -50,7 +49,8 @@ def read_measured_phases(path: Path) -> MeasuredPhases:
     if "llama" not in run.fingerprints:
         raise PerfsuiteError(f"{path}: did not measure llama.cpp; run a phase first")
     name, _, scenario = run.workload.rpartition("/")
-    samples = {phase: _samples_ns(run, f"phase/{run.workload}/{phase.value}") for phase in _PHASES}
+    valid = {each.case_id: each.samples_ns for each in run.judgements if each.outcome not in UNMEASURED}
+    samples = {phase: valid.get(f"phase/{run.workload}/{phase.value}", ()) for phase in _PHASES}
     return MeasuredPhases(
         path=path,
         weights=plain_name(name, f"{path}: workload's model", PerfsuiteError),
@@ -60,11 +60,6 @@ def read_measured_phases(path: Path) -> MeasuredPhases:
         fingerprint=run.fingerprints["llama"],
         samples_ns={phase: found for phase, found in samples.items() if found},
     )
-
-
-def _samples_ns(run: RunFile, case_id: str) -> tuple[int, ...]:
-    found = (each for each in run.judgements if each.case_id == case_id and each.outcome not in UNMEASURED)
-    return next((each.samples_ns for each in found), ())
 
 
 #: What llama-bench sets and a worker leaves as it is: llama-bench's own defaults, under its names.
@@ -102,30 +97,20 @@ def bench_runs(
     `like` ran other weights.
     """
     measured = read_measured_phases(run_path)
-    found = _weights(measured, weights, cache_dir)
-    times = _times(measured)
-    if not times:
-        raise PerfsuiteError(f"{run_path}: holds no valid prefill and no valid decode of llama.cpp; run them first")
-    runs = (_bench_run(measured, found, lengths, samples_ns) for lengths, samples_ns in times.items())
-    named = (replace(run, build_commit=build_commit or run.build_commit) for run in runs)
-    return tuple(_worded_like(run, like) if like else run for run in named)
-
-
-def _weights(measured: MeasuredPhases, given: str | None, cache_dir: Path) -> Weights:
     try:
-        return resolve(given or measured.weights, cache_dir=cache_dir)
+        found = resolve(weights or measured.weights, cache_dir=cache_dir)
     except PerfsuiteError as error:
-        raise PerfsuiteError(f"{measured.path}: {error}; name the GGUF that it measured with --model") from error
-
-
-def _times(measured: MeasuredPhases) -> dict[tuple[int, int, int], tuple[int, ...]]:
-    scenario = measured.scenario
-    decode = measured.samples_ns.get(Phase.DECODE, ())
+        raise PerfsuiteError(f"{run_path}: {error}; name the GGUF that it measured with --model") from error
+    scenario, decode = measured.scenario, measured.samples_ns.get(Phase.DECODE, ())
     times = {
         (scenario.n_prompt, 0, scenario.n_depth): _prompt_ns(measured),
         (0, scenario.n_gen, scenario.n_depth + scenario.n_prompt): tuple(each * scenario.n_gen for each in decode),
     }
-    return {lengths: samples for lengths, samples in times.items() if samples}
+    if not any(times.values()):
+        raise PerfsuiteError(f"{run_path}: holds no valid prefill and no valid decode of llama.cpp; run them first")
+    runs = (_bench_run(measured, found, lengths, samples_ns) for lengths, samples_ns in times.items() if samples_ns)
+    named = (replace(run, build_commit=build_commit or run.build_commit) for run in runs)
+    return tuple(_worded_like(run, like) if like else run for run in named)
 
 
 def _prompt_ns(measured: MeasuredPhases) -> tuple[int, ...]:
@@ -151,9 +136,9 @@ def _bench_run(
     backends, n_gpu_layers = _BACKENDS.get(backend, (backend, 0))
     type_k, _, type_v = fingerprint.get("kv_types", "f16/f16").partition("/")
     n_ubatch = int(fingerprint.get("n_ubatch", N_UBATCH))
-    gives_them = Phase.EMBED in measured.samples_ns
+    gives_them, commit = Phase.EMBED in measured.samples_ns, _COMMIT.search(measured.engine)
     return BenchRun(
-        build_commit=_commit(measured),
+        build_commit=commit["commit"] if commit else "unknown",
         build_number=0,
         cpu_info=fingerprint.get("soc", "unknown").partition(", cpu family")[0],
         gpu_info="",
@@ -164,7 +149,7 @@ def _bench_run(
         model_n_params=stored_values(weights.architecture),
         n_batch=max(measured.scenario.n_prompt, n_ubatch),
         n_ubatch=n_ubatch,
-        n_threads=_count(measured, "threads"),
+        n_threads=_n_threads(measured),
         type_k=type_k,
         type_v=type_v,
         n_gpu_layers=n_gpu_layers,
@@ -195,11 +180,6 @@ def _worded_like(run: BenchRun, like: Sequence[BenchRun]) -> BenchRun:
     )
 
 
-def _commit(measured: MeasuredPhases) -> str:
-    described = _COMMIT.search(measured.engine)
-    return described["commit"] if described else "unknown"
-
-
 def _description(weights: Weights) -> str:
     """Describe weights as llama.cpp does, but by the exact count of parameters: ``llama 135M Q8_0``."""
     n_parameters = weights.architecture.n_parameters
@@ -207,10 +187,10 @@ def _description(weights: Weights) -> str:
     return f"{weights.architecture.gguf_architecture} {size} {(weights.quantization or 'mixed').upper()}"
 
 
-def _count(measured: MeasuredPhases, field: str) -> int:
-    value = measured.fingerprint.get(field, "")
+def _n_threads(measured: MeasuredPhases) -> int:
+    value = measured.fingerprint.get("threads", "")
     if not value.isdecimal() or int(value) == 0:
-        raise PerfsuiteError(f"{measured.path}: {field} is {value!r}, expected a whole number above 0; run again")
+        raise PerfsuiteError(f"{measured.path}: threads is {value!r}, expected a whole number above 0; run again")
     return int(value)
 
 

@@ -15,6 +15,7 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile, written_name
 from perfsuite.records.run_json import RUN_NAME, SCHEMA
 from perfsuite.records.whole_file import write_json
+from perfsuite.report.words import engine_words
 from perfsuite.units import NS_PER_S, format_ns, format_tokens_per_s
 from perfsuite.workload.scenario import find_scenario
 
@@ -74,6 +75,21 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         "uniform_shift": attribution["uniform_shift"],
         "attribution": attribution["phases"],
         "cases": [plain_case(judgement) for judgement in run.judgements],
+    }
+
+
+def run_facts(run: RunFile) -> dict[str, str | None]:
+    """Return what all cases of a run share, by the names that files of other tools have for it."""
+    return {
+        "run_id": run.origin.run_id,
+        "started_at": run.started_at,
+        "device": run.device,
+        "board": run.origin.kept_by,
+        "workload": run.workload,
+        "engine": engine_words(run.subjects),
+        "commit": run.origin.commit.sha if run.origin.commit else None,
+        "against": run.against,
+        "suite_version": run.suite_version,
     }
 
 

@@ -8,9 +8,8 @@ from textwrap import wrap
 from markupsafe import Markup
 
 from perfsuite.records.chart import Chart, HeatMap, StackedBars
-from perfsuite.report.charts.panels import Area, Drawing, heat_map, stacked_bars
+from perfsuite.report.charts.panels import CHARACTER, Area, Drawing, heat_map, stacked_bars, xy_chart
 from perfsuite.report.charts.svg import cut_middle, shapes
-from perfsuite.report.charts.xy import CHARACTER, xy_chart
 from perfsuite.report.visible import without_controls
 
 #: Pixels: the whole picture, its edge, and around an area: left for numbers, right for half of one.

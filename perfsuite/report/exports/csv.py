@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports import Export
-from perfsuite.report.run_writer import plain_case
+from perfsuite.report.run_writer import plain_case, run_facts
 from perfsuite.report.visible import without_controls
-from perfsuite.report.words import engine_words
 
 _Cell = str | int | float | None
 
@@ -45,15 +44,7 @@ def csv_text(runs: Sequence[RunFile], *, is_for_spreadsheet: bool = False) -> st
 
 def _cells(run: RunFile, judgement: Judgement) -> dict[str, _Cell]:
     return {
-        "run_id": run.origin.run_id,
-        "started_at": run.started_at,
-        "device": run.device,
-        "board": run.origin.kept_by,
-        "workload": run.workload,
-        "engine": engine_words(run.subjects),
-        "commit": run.origin.commit.sha if run.origin.commit else None,
-        "against": run.against,
-        "suite_version": run.suite_version,
+        **run_facts(run),
         **plain_case(judgement),
         "case": judgement.case_id,
         "lost_ns": judgement.lost_ns,

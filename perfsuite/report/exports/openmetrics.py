@@ -15,9 +15,8 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_json import moment_of
 from perfsuite.report.exports import Export
-from perfsuite.report.run_writer import plain_case
+from perfsuite.report.run_writer import plain_case, run_facts
 from perfsuite.report.visible import without_controls
-from perfsuite.report.words import engine_words
 from perfsuite.units import NS_PER_S
 
 Labels = Mapping[str, str]
@@ -86,14 +85,11 @@ def _outcome_samples(run: RunFile) -> Samples:
 
 
 def _origin_samples(run: RunFile) -> Samples:
-    commit = run.origin.commit
-    told = {
-        "run_id": run.origin.run_id,
-        "engine": engine_words(run.subjects),
-        "commit": "" if commit is None else commit.sha,
-        "suite_version": run.suite_version,
-    }
-    yield {**_run_labels(run), **told}, 1
+    facts = run_facts(run)
+    yield (
+        {**_run_labels(run), **{name: facts[name] or "" for name in ("run_id", "engine", "commit", "suite_version")}},
+        1,
+    )
 
 
 def _energy_samples(run: RunFile) -> Samples:

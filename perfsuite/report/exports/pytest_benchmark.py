@@ -11,8 +11,7 @@ from perfsuite.errors import require
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports import Export
-from perfsuite.report.run_writer import plain_case
-from perfsuite.report.words import engine_words
+from perfsuite.report.run_writer import plain_case, run_facts
 from perfsuite.units import NS_PER_S
 
 _EXTRA_INFO = (
@@ -30,7 +29,7 @@ def pytest_benchmark_text(run: RunFile) -> str:
     require("pytest_benchmark", "pytest-benchmark")
     from pytest_benchmark import __version__
 
-    measured = [judgement for judgement in run.judgements if judgement.samples_ns]
+    measured, facts = [judgement for judgement in run.judgements if judgement.samples_ns], run_facts(run)
     plain = {
         "machine_info": _machine_info(run),
         "commit_info": _commit_info(run),
@@ -38,12 +37,7 @@ def pytest_benchmark_text(run: RunFile) -> str:
         "datetime": run.started_at,
         "version": __version__,
         "perfsuite": {
-            "run_id": run.origin.run_id,
-            "suite_version": run.suite_version,
-            "device": run.device,
-            "workload": run.workload,
-            "engine": engine_words(run.subjects),
-            "against": run.against,
+            **{name: facts[name] for name in ("run_id", "suite_version", "device", "workload", "engine", "against")},
             "outcomes": Counter(judgement.outcome.value for judgement in run.judgements),
             "n_cases_without_samples": len(run.judgements) - len(measured),
         },

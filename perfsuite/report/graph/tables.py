@@ -135,10 +135,12 @@ def comparison_table(views: Sequence[GraphView], n_top: int = N_TOP) -> Sheet:
     headings = ["operators"]
     for number, view in enumerate(views):
         headings += [f">{view.title}", ">n", *([">change"] if number else [])]
-    rows = [*_wholes([view.graph for view in views])]
+    rows = list(_wholes([view.graph for view in views]))
     for role, op in keys[:n_top]:
         sides = (each.get((role, op)) for each in totals)
-        times = [(each.time_ns, format_ns(each.time_ns), each.n) if each else (None, "-", None) for each in sides]
+        times: list[_Side] = [
+            (each.time_ns, format_ns(each.time_ns), each.n) if each else (None, "-", None) for each in sides
+        ]
         rows.append((printable(f"{role} {op}"), times))
     return Sheet(headings, [[name, *_cells(sides)] for name, sides in rows], "Side by side")
 

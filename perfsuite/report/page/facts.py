@@ -128,8 +128,8 @@ def _machine(runs: Sequence[PageRun]) -> Iterator[FactTable]:
         if times
     )
     note = "A fixed piece of work beside the cases: where its time drifts, the machine does."
-    headings = ("", "median", "least", "most", "most over least", "replicates")
-    yield FactTable("Sentinels", note, headings, sentinels)
+    figures = ("", "median", "least", "most", "most over least", "replicates")
+    yield FactTable("Sentinels", note, figures, sentinels)
     left_out = tuple((group, str(count)) for group, count in run.n_discarded_replicates.items())
     note = "Something else used the processors while they ran."
     yield FactTable("Replicates left out", note, ("", "left out"), left_out)
@@ -138,8 +138,8 @@ def _machine(runs: Sequence[PageRun]) -> Iterator[FactTable]:
     for group in dict.fromkeys(group for each in runs for group in each.run.fingerprints):
         prints = [each.run.fingerprints.get(group, {}) for each in runs]
         fields = sorted({name for each in prints for name in each})
-        rows = tuple((name, *(each.get(name) or "-" for each in prints)) for name in fields)
-        yield FactTable(f"Fingerprint: {group}", note, headings, rows, is_numeric=False, is_compared=True)
+        values = tuple((name, *(each.get(name) or "-" for each in prints)) for name in fields)
+        yield FactTable(f"Fingerprint: {group}", note, headings, values, is_numeric=False, is_compared=True)
 
 
 def _covariate(name: str, fields: Mapping[str, float | None]) -> str:

@@ -58,12 +58,18 @@ def roofline_figure(run: RunFile, observation: Observation) -> Iterator[Figure]:
     if run.ceilings is None or not points:
         return
     summary = _summary(run.ceilings, points)
+    ceilings = ProcessorCeilings(
+        levels=tuple((each.working_set_bytes, each.fastest_bytes_per_s) for each in run.ceilings.bandwidths),
+        fp32_flops_per_s=run.ceilings.fp32_flops_per_s,
+        f16_flops_per_s=run.ceilings.f16_flops_per_s,
+        int8_flops_per_s=run.ceilings.int8_flops_per_s,
+    )
     yield Figure(
         figure_id="roofline",
         subject="roofline",
         title="Roofline: what is attained of what the device can do",
         summary=summary,
-        drawing=_drawing(_processor(run.ceilings), points, summary),
+        drawing=_drawing(ceilings, points, summary),
     )
 
 
@@ -79,15 +85,6 @@ def _points(run: RunFile, observation: Observation) -> Iterator[_Point]:
 def _kind(judgement: Judgement) -> str:
     kind = "phase" if judgement.kind == "phase" else f"operator of {phase_of(judgement)}"
     return kind if kind in _KINDS else "other"
-
-
-def _processor(ceilings: Ceilings) -> ProcessorCeilings:
-    return ProcessorCeilings(
-        levels=tuple((each.working_set_bytes, each.fastest_bytes_per_s) for each in ceilings.bandwidths),
-        fp32_flops_per_s=ceilings.fp32_flops_per_s,
-        f16_flops_per_s=ceilings.f16_flops_per_s,
-        int8_flops_per_s=ceilings.int8_flops_per_s,
-    )
 
 
 def _summary(ceilings: Ceilings, points: Sequence[_Point]) -> str:
