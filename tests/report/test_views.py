@@ -77,9 +77,11 @@ def terminal(run: RunFile, width: int | None) -> str:
     return f"{summary_text(run.judgements, width=width, is_color=False)}\n" + "\n".join(told) + "\n"
 
 
-def page_text(*runs: PageRun) -> str:
-    """What is read of a page, a line for each block, with the words of its pictures."""
+def page_text(*runs: PageRun, has_details: bool = True) -> str:
+    """What is read of a page, a line for each block, with the words of its pictures, or without what rows open to."""
     html = render_page(runs)
+    if not has_details:
+        html = re.sub(r'<tr class="more">.*?(?=<tbody id|</table>\n</div>\n<[^/])', "", html, flags=re.DOTALL)
     html = re.sub(r"<(script|style)\b.*?</\1>", "", html, flags=re.DOTALL)
     html = re.sub(r'<svg\b[^>]*?aria-label="([^"]*)".*?</svg>', r"[\1]", html, flags=re.DOTALL)
     html = re.sub(r"<svg\b.*?</svg>", "", html, flags=re.DOTALL)
@@ -114,7 +116,7 @@ VIEWS: dict[str, Callable[[], str]] = {
     "terminal-stored.txt": lambda: terminal(STORED, 80),
     "terminal-new.txt": lambda: terminal(NEW, None),
     "page.txt": lambda: page_text(_briefly(_named(PAIRED, *_PAGE_CASES))),
-    "page-stored.txt": lambda: page_text(page_run(_SHOWN), page_run(replace(SHORT, device="board"))),
+    "page-stored.txt": lambda: page_text(page_run(_SHOWN), page_run(replace(SHORT, device="board")), has_details=False),
     "markdown.txt": lambda: page([PAIRED], limit=10**6),
     "comment.txt": lambda: comment_text([STORED, NEW]),
     "annotations.txt": lambda: annotations_text([PAIRED]),
