@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perfsuite.report.history.append import file_name, fill_table, run_rows
-from perfsuite.report.history.compaction import compact
+from perfsuite.report.history.append import compact, file_name, fill_table, run_rows
 from perfsuite.report.history.database import copy_statement, database
 from perfsuite.report.history.store import HistoryStore
 from perfsuite.testing.run_files import synthetic_run

@@ -24,8 +24,21 @@ from perfsuite.records.chart import (
     XYPanel,
 )
 from perfsuite.report.charts.axes import Axis, chart_axis, linear_axis
-from perfsuite.report.charts.shades import ink_on, log_part, shade, significant
-from perfsuite.report.charts.svg import Canvas, Look, across, block, down, look_of, mark, rule, words
+from perfsuite.report.charts.svg import (
+    Canvas,
+    Look,
+    across,
+    block,
+    down,
+    ink_on,
+    log_part,
+    look_of,
+    mark,
+    rule,
+    shade,
+    significant,
+    words,
+)
 
 
 class Area(NamedTuple):

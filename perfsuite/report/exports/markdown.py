@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -44,42 +44,67 @@ class Section:
 
 def sections(run: RunFile) -> tuple[Section, ...]:
     """Return the tables of a run; those without rows are left out."""
+    changed = {**_CASE, **_TIMES, "interval": interval_words}
+    failing = {
+        **_CASE,
+        "outcome": lambda each: each.outcome.value,
+        **_TIMES,
+        "interval": interval_words,
+        "carried by, or why": lambda each: _carriers(each, run.attribution),
+    }
+    forecast: _Columns = {"forecast": lambda each: format_ns(each.expected_ns)}
+    passed = {
+        **{name: column for name, column in {**_CASE, **_TIMES}.items() if name != "change"},
+        **forecast,
+        "change": _TIMES["change"],
+        "at": lambda each: "-" if each.resolution_ratio is None else format_limit(each.resolution_ratio),
+    }
+
+    def of(words: str, columns: _Columns, *outcomes: Outcome, by_weight: bool = True, folded: bool = True) -> Section:
+        found: Sequence[Judgement] = [each for each in run.judgements if each.outcome in outcomes]
+        found = in_order_of_weight(found, run.attribution) if by_weight else found
+        rows = tuple(tuple(cell(each) for cell in columns.values()) for each in found)
+        return Section(
+            title=f"{format_count(len(rows), 'case')} {words}", header=tuple(columns), rows=rows, is_folded=folded
+        )
+
+    reasons = Counter((each.outcome, each.reason) for each in run.judgements if each.outcome in _UNJUDGED)
     made = (
-        _failing(run),
-        _changed(run, Outcome.SUSPECT, "suspect: looks slower, not proven"),
-        _changed(run, Outcome.IMPROVED, "improved"),
-        _changed(run, Outcome.INCONCLUSIVE, "undecided"),
-        _unjudged(run),
-        _listed(run, Outcome.NEW, "without a baseline", ("case", "now", "forecast"), _new_row),
-        _listed(run, Outcome.PASS, "passed", ("case", "now", "before", "forecast", "change", "at"), _passed_row),
+        of("failed", failing, *(each for each in Outcome if each.fails), folded=False),
+        of("suspect: looks slower, not proven", changed, Outcome.SUSPECT),
+        of("improved", changed, Outcome.IMPROVED),
+        of("undecided", changed, Outcome.INCONCLUSIVE),
+        Section(
+            title=f"{format_count(reasons.total(), 'case')} not judged",
+            header=("outcome", "cases", "reason"),
+            rows=tuple((outcome.value, str(count), code(reason)) for (outcome, reason), count in reasons.most_common()),
+        ),
+        of("without a baseline", {**_CASE, "now": _TIMES["now"], **forecast}, Outcome.NEW, by_weight=False),
+        of("passed", passed, Outcome.PASS, by_weight=False),
         Section(title="Machine and command", header=("what", "is"), rows=tuple(_machine_rows(run))),
     )
     return tuple(section for section in made if section.rows)
 
 
-def _failing(run: RunFile) -> Section:
-    failed = in_order_of_weight((each for each in run.judgements if each.outcome.fails), run.attribution)
-    return Section(
-        title=_title(len(failed), "failed"),
-        header=("case", "outcome", "now", "before", "change", "interval", "carried by, or why"),
-        rows=tuple(_failed_row(each, run.attribution) for each in failed),
-        is_folded=False,
-    )
+#: By heading: what a row has of a case, as Markdown.
+_Columns: TypeAlias = Mapping[str, Callable[[Judgement], str]]
 
-
-def _failed_row(judgement: Judgement, attribution: Attribution) -> Row:
-    case, *figures = _changed_row(judgement)
-    if judgement.outcome is not Outcome.REGRESSED:
-        return case, judgement.outcome.value, *figures, code(judgement.reason)
-    return case, judgement.outcome.value, *figures, _carriers(judgement, attribution)
+_CASE: _Columns = {"case": lambda each: code(each.case_id)}
+_TIMES: _Columns = {
+    "now": lambda each: timed(each, each.measured_ns),
+    "before": lambda each: timed(each, each.baseline_ns),
+    "change": lambda each: format_change(each.change_ratio),
+}
+_UNJUDGED = (Outcome.INVALID, Outcome.INCOMPARABLE)
 
 
 def _carriers(judgement: Judgement, attribution: Attribution) -> str:
+    """Name what carries a regression; of what fails otherwise say why."""
+    if judgement.outcome is not Outcome.REGRESSED:
+        return code(judgement.reason)
     if attribution.uniform_shift is not None:
         return "everything moved alike"
-    carriers = [
-        carrier for tree in attribution.phases if tree.case_id == judgement.case_id for carrier in tree.carriers
-    ]
+    carriers = [each for tree in attribution.phases if tree.case_id == judgement.case_id for each in tree.carriers]
     named = [
         f"{'' if each.is_significant else 'perhaps '}{code(each.name)} {format_signed_ns(each.lost_ns)} "
         f"({each.share_ratio * 100.0:.0f} %)"
@@ -87,57 +112,6 @@ def _carriers(judgement: Judgement, attribution: Attribution) -> str:
     ]
     more = len(carriers) - len(named)
     return ", ".join([*named, *([f"{more} more"] if more else [])]) or "-"
-
-
-def _changed(run: RunFile, outcome: Outcome, words: str) -> Section:
-    found = in_order_of_weight((each for each in run.judgements if each.outcome is outcome), run.attribution)
-    return Section(
-        title=_title(len(found), words),
-        header=("case", "now", "before", "change", "interval"),
-        rows=tuple(map(_changed_row, found)),
-    )
-
-
-def _changed_row(judgement: Judgement) -> Row:
-    return (
-        code(judgement.case_id),
-        timed(judgement, judgement.measured_ns),
-        timed(judgement, judgement.baseline_ns),
-        format_change(judgement.change_ratio),
-        interval_words(judgement),
-    )
-
-
-def _unjudged(run: RunFile) -> Section:
-    kinds = (Outcome.INVALID, Outcome.INCOMPARABLE)
-    reasons = Counter((each.outcome, each.reason) for each in run.judgements if each.outcome in kinds)
-    return Section(
-        title=_title(reasons.total(), "not judged"),
-        header=("outcome", "cases", "reason"),
-        rows=tuple((outcome.value, str(count), code(reason)) for (outcome, reason), count in reasons.most_common()),
-    )
-
-
-def _listed(
-    run: RunFile, outcome: Outcome, words: str, header: Sequence[str], row: Callable[[Judgement], Row]
-) -> Section:
-    found = [each for each in run.judgements if each.outcome is outcome]
-    return Section(title=_title(len(found), words), header=tuple(header), rows=tuple(map(row, found)))
-
-
-def _new_row(judgement: Judgement) -> Row:
-    return code(judgement.case_id), timed(judgement, judgement.measured_ns), format_ns(judgement.expected_ns)
-
-
-def _passed_row(judgement: Judgement) -> Row:
-    return (
-        code(judgement.case_id),
-        timed(judgement, judgement.measured_ns),
-        timed(judgement, judgement.baseline_ns),
-        format_ns(judgement.expected_ns),
-        format_change(judgement.change_ratio),
-        "-" if judgement.resolution_ratio is None else format_limit(judgement.resolution_ratio),
-    )
 
 
 def _machine_rows(run: RunFile) -> Iterator[Row]:
@@ -154,10 +128,6 @@ def _machine_rows(run: RunFile) -> Iterator[Row]:
     if run.origin.arguments:
         yield "again", code(command_again(run.origin), max_characters=None)  # half a command does something else
     yield "perfsuite", code(run.suite_version)
-
-
-def _title(count: int, words: str) -> str:
-    return f"{format_count(count, 'case')} {words}"
 
 
 #: How long a text is as whoever limits it counts.

@@ -14,8 +14,7 @@ from markupsafe import Markup
 from perfsuite.errors import PerfsuiteError
 from perfsuite.report.charts.panels import CHARACTER
 from perfsuite.report.charts.picture import EDGE, LINE, document, written
-from perfsuite.report.charts.shades import ink_on, shade
-from perfsuite.report.charts.svg import cut_middle
+from perfsuite.report.charts.svg import cut_middle, ink_on, shade
 from perfsuite.report.graph.layout import Layout, lay_out
 from perfsuite.report.graph.view import BANDWIDTH, DrawnNode, GraphView, graph_words
 from perfsuite.trace.timeline.tracks import printable

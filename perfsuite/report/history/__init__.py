@@ -3,8 +3,7 @@
 Importing this package imports no DuckDB: that is for whoever asks.
 """
 
-from perfsuite.report.history.append import append_run
-from perfsuite.report.history.compaction import Compaction, compact
+from perfsuite.report.history.append import Compaction, append_run, compact
 from perfsuite.report.history.files import SkippedFile
 from perfsuite.report.history.queries import (
     HistoryCase,

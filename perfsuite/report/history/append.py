@@ -1,11 +1,19 @@
-"""Adds a run to a history: a file of its own, so that runs may end at the same time and none waits for another."""
+"""Adds runs to a history, each as a file of its own, so that none waits for another; and merges the files into one.
+
+The merged file is whole and on the disk before any file that it replaces goes. In between, and after a merge that was
+broken off, rows are there twice, and readers take each case of a run once. Nothing is lost whoever merges at the same
+time: files are removed only by whose own merged file holds their rows.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -24,6 +32,8 @@ from perfsuite.report.history.database import (
     database_errors,
     first_line,
 )
+from perfsuite.report.history.files import SkippedFile
+from perfsuite.report.history.reader import HistoryReader
 from perfsuite.report.history.store import store_of
 from perfsuite.report.run_writer import plain_case
 
@@ -150,17 +160,13 @@ def append_run(run: RunFile, place: HistoryPlace) -> Path | str:
         raise HistoryError("the run was interrupted, and is not a run of the history; run again")
     if not run.judgements:
         raise HistoryError("the run holds no case; there is nothing to add to the history")
-    _refuse_impossible(run)
+    for each in run.judgements:
+        if each.measured_ns is not None and each.measured_ns < 0:
+            raise HistoryError(f"{each.case_id}: measured_ns is {each.measured_ns}, expected 0 or more")
     name = file_name(start_of(run), run_identity(run))
     with database_errors("the run cannot be added to the history"), database() as connection:
         fill_table(connection, run_rows(run))
         return store_of(place).write(name, lambda path: connection.execute(copy_statement("run_rows", path)))
-
-
-def _refuse_impossible(run: RunFile) -> None:
-    for each in run.judgements:
-        if each.measured_ns is not None and each.measured_ns < 0:
-            raise HistoryError(f"{each.case_id}: measured_ns is {each.measured_ns}, expected 0 or more")
 
 
 def fill_table(connection: DuckDBPyConnection, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -175,3 +181,45 @@ def fill_table(connection: DuckDBPyConnection, rows: Sequence[Mapping[str, Any]]
         "CREATE OR REPLACE TABLE run_rows AS SELECT each.* FROM (SELECT unnest(from_json(?, ?)) AS each)",
         [text, structure],
     )
+
+
+COMPACTED = "compacted"
+
+#: How many runs there are, whether no file holds what another holds, too, and every value, so that a damaged one shows.
+_CHECK = """
+SELECT count(DISTINCT run_id), count(*) = (SELECT count(*) FROM (SELECT DISTINCT case_id, run_id FROM stored)),
+  sum(hash(COLUMNS(*)))
+FROM stored
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """What a merge did."""
+
+    #: The merged file, or the address of the merged object; None where there was nothing to merge.
+    path: Path | str | None
+    n_files: int
+    n_runs: int
+    skipped: tuple[SkippedFile, ...] = ()
+
+
+def compact(place: HistoryPlace) -> Compaction:
+    """Merge all files of a history, but not those of folders below it, into one that is sorted by case and time.
+
+    A damaged file is left where it is. Raises HistoryError where a file cannot be written or removed.
+    """
+    store = store_of(place)
+    history = HistoryReader(store, folders=[store.root / name for name in (LOOSE, COMPACTED)])
+    ((n_runs, is_once, *_),) = history.rows(_CHECK)
+    table = "stored" if is_once else "history"  # to find the doubled rows takes as long again
+    if len(history.paths) < 2 and all(path.parent.name != LOOSE for path in history.paths):
+        return Compaction(path=None, n_files=len(history.paths), n_runs=0, skipped=history.skipped)
+
+    def fill(path: Path) -> None:
+        with database_errors(f"{place}: cannot be merged, nothing was changed"), ExitStack() as stack:
+            history.ask(stack, copy_statement(table, path), writes=path)
+
+    made = store.write(f"{COMPACTED}/{uuid.uuid4().hex}.parquet", fill)
+    store.remove(history.paths)
+    return Compaction(path=made, n_files=len(history.paths), n_runs=n_runs, skipped=history.skipped)

@@ -28,7 +28,7 @@ from perfsuite.records.chart import (
     XYPanel,
 )
 from perfsuite.report.charts.picture import picture_svg
-from perfsuite.report.charts.shades import ink_on, luminance, shade, significant
+from perfsuite.report.charts.svg import ink_on, luminance, shade, significant
 from tests.conftest import Golden
 
 XY = XYChart(

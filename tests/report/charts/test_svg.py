@@ -10,8 +10,7 @@ import pytest
 
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.charts.axes import linear_axis
-from perfsuite.report.charts.shades import luminance
-from perfsuite.report.charts.svg import SHAPES, Canvas, look_of, picture, symbols
+from perfsuite.report.charts.svg import SHAPES, Canvas, look_of, luminance, picture, symbols
 
 from ..page.svg_pieces import pieces, points
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.report.charts.shades import luminance
+from perfsuite.report.charts.svg import luminance
 from perfsuite.report.graph.picture import (
     BOX_HEIGHT,
     BOX_WIDTH,
