@@ -13,7 +13,7 @@ from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.charts.svg import block, picture
 from perfsuite.report.next_steps import MAX_STEPS, EndedRun, Step, steps_after
-from perfsuite.report.page.charts.change import Change, axis_drawing, change_axis
+from perfsuite.report.page.charts.change import axis_drawing, bounds_of, change_axis, change_drawing
 from perfsuite.report.page.charts.figure import case_name
 from perfsuite.report.page.findings import Branch, Finding
 from perfsuite.report.page.page_run import PageRun
@@ -43,8 +43,7 @@ class ChangeLine:
     #: Slower, faster, more work, less work, as before or undecided.
     word: str
     #: None where there was nothing to compare with.
-    change: Change | None
-    drawing: Markup
+    drawing: Markup | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +159,7 @@ def against_words(run: RunFile) -> str:
 
 def sure_words(lines: Sequence[ChangeLine]) -> str:
     """Say on how much the changes of these lines rest, and what they can resolve."""
-    compared = [each.judgement for each in lines if each.change is not None]
+    compared = [each.judgement for each in lines if each.drawing is not None]
     if not compared:
         return ""
     if are_counted(compared):
@@ -186,9 +185,7 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
     shown = _shown(run)
     places = {each.case_id: place for place, each in enumerate(run.judgements)}
     blamed = sorted((each for each in findings if each.branches), key=lambda each: places[each.judgement.case_id])
-    changes = [Change.of(each) for each in shown]
-    known = [each for each in changes if each]
-    axis = change_axis(known) if known else None
+    axis = change_axis(shown)
     return Answer(
         lines=tuple(
             ChangeLine(
@@ -196,14 +193,13 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
                 name=case_name(each),
                 speed=_speed_words(each),
                 word=_change_word(each),
-                change=change,
-                drawing=change.drawing(axis) if change and axis else Markup(""),
+                drawing=change_drawing(each, axis) if axis and each.change_ratio is not None else None,
             )
-            for each, change in zip(shown, changes, strict=True)
+            for each in shown
         ),
         is_counted=are_counted(shown),
         axis=axis_drawing(axis) if axis else None,
-        reading="" if are_counted(shown) else _reading(known),
+        reading="" if are_counted(shown) else _reading(shown),
         blames=tuple(map(_blame, blamed[:_MOST_BLAMED])),
         steps=tuple(islice(_steps(page_run), MAX_STEPS)),
         hint=_hint(run),
@@ -225,11 +221,12 @@ def _weight(judgement: Judgement) -> tuple[bool, int, float]:
     return not judgement.outcome.alarms, -abs(judgement.lost_ns or 0), -abs(1.0 if ratio is None else ratio - 1.0)
 
 
-def _reading(changes: Sequence[Change]) -> str:
+def _reading(shown: Sequence[Judgement]) -> str:
     """Say what the marks mean that are there."""
+    changes = [each for each in shown if each.change_ratio is not None]
     meanings = {
-        "Bar: interval of the change.": any(each.bounds for each in changes),
-        "Ring: a change without an interval.": any(each.bounds is None for each in changes),
+        "Bar: interval of the change.": any(map(bounds_of, changes)),
+        "Ring: a change without an interval.": not all(map(bounds_of, changes)),
         "Band: margin.": any(each.margin_ratio is not None for each in changes),
     }
     return " ".join(words for words, is_there in meanings.items() if is_there)

@@ -20,6 +20,7 @@ from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.charts.svg import symbols
 from perfsuite.report.page import words as page_words
 from perfsuite.report.page.charts import Figure, figures
+from perfsuite.report.page.charts.change import change_axis
 from perfsuite.report.page.facts import FactTable, fact_tables, machine_tables
 from perfsuite.report.page.findings import (
     MAX_CARDS,
@@ -32,7 +33,7 @@ from perfsuite.report.page.findings import (
 )
 from perfsuite.report.page.head import Head, page_head
 from perfsuite.report.page.page_run import PageRun, run_lines
-from perfsuite.report.page.rows import CaseTable, case_tables, cases_axis, outcome_order, scale_note
+from perfsuite.report.page.rows import CaseTable, case_tables, outcome_order, scale_note
 from perfsuite.report.reproduce import reproductions
 from perfsuite.report.run_writer import timed
 from perfsuite.report.verdict_words import change_notes, outcome_words
@@ -108,7 +109,7 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
     drawn = figures(run, page_run.observation, runs[1:])
     commands = reproductions(run)
     failed, improved = failures(run, commands), improvements(run, commands)
-    axis = cases_axis(run)
+    axis = change_axis(run.judgements)
     return PageView(
         head=page_head(page_run, (*failed, *improved)),
         failure_cards=failed[:MAX_CARDS],

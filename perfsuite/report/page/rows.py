@@ -10,9 +10,8 @@ from markupsafe import Markup
 
 from perfsuite.records.observation import CaseWork
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.run_file import RunFile
 from perfsuite.report.charts.axes import Axis
-from perfsuite.report.page.charts.change import Change, change_axis
+from perfsuite.report.page.charts.change import change_drawing
 from perfsuite.report.page.charts.samples import samples_drawing
 from perfsuite.report.page.page_run import PageRun, run_labels
 from perfsuite.report.page.words import expected_interval, expected_words, interval_text, old_word, spread_words
@@ -153,11 +152,10 @@ def _speed(case: Judgement) -> Cell:
 
 
 def _change(case: Judgement, axis: Axis | None) -> Cell:
-    change = Change.of(case)
-    if change is None:
+    if case.change_ratio is None:
         return Cell(text="-", order=None)
-    drawing = change.drawing(axis) if axis else None
-    return Cell(text=change.text, order=float(f"{change.ratio:.9g}"), drawing=drawing)
+    drawing = change_drawing(case, axis) if axis else None
+    return Cell(text=format_ratio(case.change_ratio), order=float(f"{case.change_ratio:.9g}"), drawing=drawing)
 
 
 def case_facts(judgement: Judgement, work: CaseWork | None) -> dict[str, str]:
@@ -200,12 +198,6 @@ def _other(judgement: Judgement, label: str, there: Judgement | None) -> tuple[s
     measured_ns = there.measured_ns if there else None
     ratio = judgement.measured_ns / measured_ns if judgement.measured_ns and measured_ns else None
     return label, format_ns(measured_ns), format_ratio(ratio), there.outcome if there else None
-
-
-def cases_axis(run: RunFile) -> Axis | None:
-    """Return the one scale of all changes in the tables; None where there is none."""
-    changes = [change for each in run.judgements if (change := Change.of(each))]
-    return change_axis(changes) if changes else None
 
 
 def scale_note(axis: Axis | None) -> tuple[str, ...]:

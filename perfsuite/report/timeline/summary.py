@@ -1,7 +1,4 @@
-"""What a timeline comes to: what was recorded, what each thread did, and which operators other work held up.
-
-It is told as records, as JSON, and as lines and tables for the terminal.
-"""
+"""What a timeline comes to: what was recorded, what each thread did, and which operators other work held up."""
 
 from __future__ import annotations
 

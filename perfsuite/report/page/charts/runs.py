@@ -50,7 +50,7 @@ def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
 
 
 def _points(phase: Judgement, runs: Sequence[RunFile]) -> list[Point]:
-    """Return where a phase lies in the runs that have it: the run's place, and the change since the oldest."""
+    """Return the points of a phase, of the runs that have it: the run's place, and the change since the oldest."""
     points: list[Point] = []
     oldest_ns = None
     for place, run in enumerate(runs):
