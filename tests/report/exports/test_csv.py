@@ -17,7 +17,7 @@ from perfsuite.report.exports.csv import csv_text
 from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
-from .conftest import CONTROLS, WORDS, run_of
+from .conftest import WORDS, run_of
 
 RUN = synthetic_run(names=HOSTILE_NAMES)
 OTHER = replace(synthetic_run(n_cases=9), device="board")
@@ -67,11 +67,3 @@ def test_words_of_a_run_are_read_back_by_duckdb(tmp_path_factory: pytest.TempPat
     assert duckdb.sql(query).fetchall() == [
         (without_controls(each.case_id), without_controls(words)) for each in run.judgements
     ]
-
-
-@pytest.mark.parametrize("is_for_spreadsheet", [False, True])
-def test_no_control_character_is_in_the_file(is_for_spreadsheet: bool) -> None:
-    """All but tabs and line ends are written out, so that a table which is shown steers no terminal."""
-    text = csv_text([run_of(CONTROLS)], is_for_spreadsheet=is_for_spreadsheet)
-    assert {each for each in text if each in CONTROLS} == {"\t", "\n", "\r"}
-    assert "\\x1b" in text

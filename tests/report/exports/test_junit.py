@@ -15,7 +15,7 @@ from perfsuite.report.exports.junit import case_properties, junit_text
 from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
-from .conftest import CONTROLS, WORDS, run_of
+from .conftest import WORDS, run_of
 
 #: Of Jenkins' xUnit plugin, which is what pytest's family xunit2 follows.
 SCHEMA = Path(__file__).parents[2] / "data" / "junit-10.xsd"
@@ -65,12 +65,3 @@ def test_words_of_a_run_are_read_back(words: str) -> None:
         assert case.get("name") == without_controls(judgement.case_id)
         read = {each.get("name"): each.get("value") for each in case.iter("property")}
         assert read["perf_reason"] == without_controls(words)
-
-
-def test_no_control_character_is_in_the_report() -> None:
-    """All but the line ends of the file itself are written out, in names and in the properties that pytest gets."""
-    run = run_of(CONTROLS)
-    text = junit_text([run])
-    assert {each for each in text if each in CONTROLS} == {"\n"}
-    assert "\\x1b" in text
-    assert "\\x9b" in str(case_properties(run.judgements[0])["perf_reason"])
