@@ -102,15 +102,15 @@ def _graph(options: argparse.Namespace) -> int:
 
 
 def _graph_view(options: argparse.Namespace, path: Path) -> GraphView:
-    from perfsuite.report.graph.view import FIRST_LAYERS, GraphOptions, graph_view
+    from perfsuite.report.graph.view import FIRST_LAYERS, graph_view
 
-    asked = GraphOptions(
+    return graph_view(
+        read_recording(path),
         graph=options.graph,
         metric=options.metric,
         layers=FIRST_LAYERS if options.layers is None else _layers(options.layers),
         title=None if len(options.runs) == 1 else path.stem,
     )
-    return graph_view(read_recording(path), asked)
 
 
 def _layers(text: str) -> tuple[int, ...] | None:

@@ -21,20 +21,6 @@ _UNNAMED = re.compile(r"(node_\d+)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphOptions:
-    """What is asked for."""
-
-    #: ``decode``, ``prefill`` or a graph's number; None for the decode graph that was evaluated the most often.
-    graph: str | int | None = None
-    #: ``time``, ``bandwidth``, or the name of a counter.
-    metric: str = TIME
-    #: Layers that are shown operator by operator; None for all.
-    layers: tuple[int, ...] | None = FIRST_LAYERS
-    #: What the graph is called; None for what was run.
-    title: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnNode:
     """One box: an operator, or layers that are folded into one."""
 
@@ -69,25 +55,34 @@ class GraphView:
         return named.get(self.metric, f"{self.metric} per evaluation")
 
 
-def graph_view(trace: EngineTrace, options: GraphOptions | None = None) -> GraphView:
-    """Look at one graph of a trace.
+def graph_view(
+    trace: EngineTrace,
+    *,
+    graph: str | int | None = None,
+    metric: str = TIME,
+    layers: tuple[int, ...] | None = FIRST_LAYERS,
+    title: str | None = None,
+) -> GraphView:
+    """Look at one graph of a trace: ``decode``, ``prefill``, a number, or the decode graph evaluated the most often.
+
+    The metric is ``time``, ``bandwidth`` or a counter. Layers are shown operator by operator, all with None. The title
+    is that of what was run where none is given.
 
     Raises PerfsuiteError where the trace has no such graph, metric or layer, with those that it has.
     """
-    options = GraphOptions() if options is None else options
-    if options.metric not in (accepted := (TIME, BANDWIDTH, *trace.counter_names)):
-        names = ", ".join(accepted) + meant(options.metric, accepted)
-        raise PerfsuiteError(f"metric {options.metric!r}: the trace has {names}")
-    graph = operator_graph(trace, graph=options.graph)
-    groups = _groups(graph, options.layers)
+    if metric not in (accepted := (TIME, BANDWIDTH, *trace.counter_names)):
+        names = ", ".join(accepted) + meant(metric, accepted)
+        raise PerfsuiteError(f"metric {metric!r}: the trace has {names}")
+    found = operator_graph(trace, graph=graph)
+    groups = _groups(found, layers)
     home = {member: number for number, members in enumerate(groups) for member in members}
-    edges = {(home[a], home[b]): None for a, b in graph.edges if home[a] != home[b]}
-    path = [home[each] for each in graph.critical]
+    edges = {(home[a], home[b]): None for a, b in found.edges if home[a] != home[b]}
+    path = [home[each] for each in found.critical]
     return GraphView(
-        title=printable(options.title or _title(trace)),
-        metric=options.metric,
-        graph=graph,
-        nodes=tuple(_drawn(graph, members, options.metric) for members in groups),
+        title=printable(title or _title(trace)),
+        metric=metric,
+        graph=found,
+        nodes=tuple(_drawn(found, members, metric) for members in groups),
         edges=tuple(edges),
         critical_edges=frozenset(pair for pair in pairwise(path) if pair in edges),
     )

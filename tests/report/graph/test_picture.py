@@ -19,7 +19,7 @@ from perfsuite.report.graph.picture import (
     graph_svg,
     largest_value,
 )
-from perfsuite.report.graph.view import GraphOptions, graph_view
+from perfsuite.report.graph.view import graph_view
 from perfsuite.testing.engine_traces import engine_trace, node, small_trace, tensor
 from perfsuite.testing.large_trace import large_trace
 
@@ -57,7 +57,7 @@ def test_no_name_ends_its_quotes(name: str) -> None:
 @pytest.mark.parametrize("metric", ["time", "bandwidth", "cycles"])
 def test_more_is_darker(metric: str) -> None:
     """In grey as well, from 0 to the largest value that is drawn; what is not known is white."""
-    view = graph_view(large_trace(2000), GraphOptions(metric=metric))
+    view = graph_view(large_trace(2000), metric=metric)
     most = largest_value([view])
     shades = [luminance(colour_of(most * step / 10, view, most)) for step in range(11)]
     assert all(one > other for one, other in pairwise(shades))
@@ -100,13 +100,13 @@ def test_title_gain_scale_and_boxes_are_words_in_the_picture() -> None:
 
 
 def test_two_graphs_stand_side_by_side_under_one_scale() -> None:
-    one, two = (graph_view(small_trace(), GraphOptions(title=title)) for title in ("first", "second"))
+    one, two = (graph_view(small_trace(), title=title) for title in ("first", "second"))
     widths = [float(ElementTree.fromstring(graph_svg(views)).attrib["width"]) for views in ([one], [one, two])]
     assert widths[1] > 1.8 * widths[0]
     shown = texts(graph_svg([one, two]))
     assert {"first", "second"} <= set(shown)
     assert sum(each.startswith("colour:") for each in shown) == 1
-    other = graph_view(small_trace(), GraphOptions(metric="bandwidth"))
+    other = graph_view(small_trace(), metric="bandwidth")
     with pytest.raises(PerfsuiteError, match="metrics are time, bandwidth, expected one for all"):
         graph_svg([one, other])
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from perfsuite.report.graph.tables import graph_tables, plain_graphs, role_totals
-from perfsuite.report.graph.view import GraphOptions, GraphView, graph_view
+from perfsuite.report.graph.view import GraphView, graph_view
 from perfsuite.report.sheet import Sheet
 from perfsuite.testing.engine_traces import engine_trace, node, small_trace, tensor
 from perfsuite.testing.large_trace import large_trace
@@ -76,7 +76,7 @@ def test_a_graph_has_roles_and_siblings() -> None:
 def test_two_graphs_are_compared_role_by_role() -> None:
     """The whole, the critical path, the weights, and each role with its change; what only one has has none."""
     other = engine_trace([], graphs=((node("SCALE", tensor("only here")),),))
-    told = printed([graph_view(small_trace()), graph_view(small_trace(), GraphOptions(title="b")), graph_view(other)])
+    told = printed([graph_view(small_trace()), graph_view(small_trace(), title="b"), graph_view(other)])
     rows = {line.split("  ")[0].strip(): line.split() for line in told.partition("Side by side")[2].splitlines()}
     assert rows["all operators"].count("+0.0") == 1
     assert rows["all operators"][-1] == "-"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.records.engine_trace import EngineTrace
-from perfsuite.report.graph.view import GraphOptions, GraphView, graph_view, graph_words, layers_of
+from perfsuite.report.graph.view import GraphView, graph_view, graph_words, layers_of
 from perfsuite.testing.engine_traces import engine_trace, node, small_graph, small_trace, tensor
 from perfsuite.testing.large_trace import large_trace
 
@@ -38,7 +38,7 @@ def decode() -> EngineTrace:
 
 
 def view_of(trace: EngineTrace, layers: tuple[int, ...] | None) -> GraphView:
-    return graph_view(trace, GraphOptions(layers=layers))
+    return graph_view(trace, layers=layers)
 
 
 def folds(view: GraphView) -> list[str]:
@@ -87,7 +87,7 @@ def test_every_operator_is_in_one_box(decode: EngineTrace) -> None:
 
 def test_a_stretch_of_layers_is_one_box() -> None:
     """One layer is not folded, unlike ones are reported, and what is between has the layer before."""
-    view = graph_view(large_trace(2000), GraphOptions(layers=tuple(range(29))))
+    view = graph_view(large_trace(2000), layers=tuple(range(29)))
     assert folds(view) == []
     graph = [*small_graph()]
     for layer in (2, 3, 4):
@@ -103,7 +103,7 @@ def test_a_stretch_of_layers_is_one_box() -> None:
 
 def test_boxes_tell_what_is_asked_for() -> None:
     trace = large_trace(2000)
-    box = graph_view(trace, GraphOptions(metric="bandwidth")).nodes[2]
+    box = graph_view(trace, metric="bandwidth").nodes[2]
     operator = graph_view(trace).graph.operators[2]
     assert box.lines[2].endswith(" GB/s")
     assert box.value == pytest.approx((operator.n_bytes or 0) / (operator.time_ns or 1))
@@ -112,9 +112,9 @@ def test_boxes_tell_what_is_asked_for() -> None:
 def test_boxes_and_graphs_are_called_by_what_is_known() -> None:
     """By role and the engine's number, without control characters; a graph by its GGUF, the command or the recorder."""
     graph = (node("ROPE", tensor("Qcur-3"), tensor("x")), node("FLASH_ATTN_EXT", tensor("node_21"), tensor("Qcur-3")))
-    view = graph_view(engine_trace([], graphs=(graph,)), GraphOptions(layers=None))
+    view = graph_view(engine_trace([], graphs=(graph,)), layers=None)
     assert view.nodes[1].lines[0] == "1: flash_attn_ext-3 (node_21)"
-    view = graph_view(engine_trace([], graphs=((node("ADD", tensor("a\x1b\n")),),)), GraphOptions(title="t\x07"))
+    view = graph_view(engine_trace([], graphs=((node("ADD", tensor("a\x1b\n")),),)), title="t\x07")
     assert view.nodes[0].lines[0] == "0: a��"
     assert view.title == "t�"
     trace = small_trace()
