@@ -162,7 +162,7 @@ def tell_trend(history: HistoryReader, options: argparse.Namespace) -> int:
     points = case_points(history, options)
     give(trend_answer(points), options)
     if options.plot is not None:
-        from perfsuite.report.history.chart import trend_chart
+        from perfsuite.report.history.queries import trend_chart
 
         draw(trend_chart(points), options.plot)
         print(f"{options.plot}: drawn", file=sys.stderr if options.json or options.csv else sys.stdout)
