@@ -18,7 +18,11 @@ def one_line(text: str, *, max_characters: int | None = MAX_CHARACTERS) -> str:
     if max_characters is None:
         return visible(text)
     shown = visible(text[: max_characters + 1])
-    return shown if len(shown) <= max_characters else f"{shown[: max_characters - 1]}…"
+    if len(shown) <= max_characters:
+        return shown
+    cut = shown[: max_characters - 1].rstrip("\u2068")
+    is_open = cut.count("\u2068") > cut.count("\u2069")  # an isolate that `visible` began ends with the text
+    return f"{cut[:-1]}\u2069…" if is_open else f"{cut}…"
 
 
 #: What a span of code within a table cannot hold on every renderer.

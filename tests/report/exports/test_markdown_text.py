@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 
 from perfsuite.report.exports.markdown_text import MAX_CHARACTERS, code, one_line, table
@@ -18,6 +19,14 @@ def test_any_text_is_one_short_line(text: str) -> None:
     assert len(shown) <= MAX_CHARACTERS
     assert len(f"a{shown}b".splitlines()) == 1
     assert not any(unicodedata.category(character) == "Cc" for character in shown)
+
+
+@pytest.mark.parametrize("text", ["א" * 300, "a" * 198 + "אב" * 9, "a" * 199 + "א"])
+def test_what_runs_from_right_to_left_ends_where_it_is_cut(text: str) -> None:
+    shown = one_line(text)
+    assert shown.endswith("…")
+    assert len(shown) <= MAX_CHARACTERS
+    assert shown.count("\u2068") == shown.count("\u2069")
 
 
 def test_usual_names_are_plain_and_a_sign_that_ends_a_span_is_a_number() -> None:
