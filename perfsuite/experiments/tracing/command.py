@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, Parser, add_command
 from perfsuite.cli.run_options import add_answer, add_shared, check_least
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
@@ -17,8 +17,8 @@ from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_lev
 
 _TOP = 10
 
-#: What may stand where a program would: a module of its own, which gets the words behind it.
-_WORDS = ("view", "agree", "check", "install-helper")
+#: What may stand where a program would, with the module of the parser that gets the words behind it.
+WORDS = {"view": "command_view", "agree": "command_ebpf", "check": "command_ebpf", "install-helper": "command_ebpf"}
 
 _USAGE = """perfsuite trace [--trace LEVELS] [options] -- COMMAND...
        perfsuite trace [--trace LEVELS] [options] --pid N
@@ -91,16 +91,23 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--ggml-include", type=Path, metavar="DIR", help=text)
 
 
+def word_parser(word: str) -> Parser:
+    """Return the parser of one of the `WORDS`."""
+    module = importlib.import_module(f"perfsuite.experiments.tracing.{WORDS[word]}")
+    parser: Parser = getattr(module, f"{word.replace('-', '_')}_parser")()
+    return parser
+
+
 def _trace(options: argparse.Namespace) -> int:
     words = options.program
-    if words and words[0] in _WORDS:
-        module = importlib.import_module(f"perfsuite.experiments.tracing.command_{words[0].replace('-', '_')}")
-        return int(module.run(words[1:]))
+    if words and words[0] in WORDS:
+        asked = word_parser(words[0]).parse_args(words[1:])
+        return int(asked.run(asked))
     program = words[1:] if words[:1] == ["--"] else words
     if program or options.pid is not None:
         _refuse_board(options.device)
     if program and shutil.which(program[0]) is None:
-        told = f"no such program here, or none that may be started{meant(program[0], _WORDS)}"
+        told = f"no such program here, or none that may be started{meant(program[0], WORDS)}"
         raise PerfsuiteError(f"trace: {program[0]}: {told}")
     if options.opencl:
         from perfsuite.experiments.tracing.command_opencl import trace_opencl  # NumPy and the layers, as each of these

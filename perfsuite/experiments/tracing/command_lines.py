@@ -1,4 +1,4 @@
-"""Where a recording goes, and what is printed about it and about what it holds."""
+"""How a process is recorded and where that goes, and what is printed about what a recording holds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-import numpy as np
 
 from perfsuite.cli.answer import Answer, give
+from perfsuite.measure.plan import EbpfPlan
 from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind
-from perfsuite.records.trace_levels import TraceLevel, level_words
+from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, level_words, parse_levels
 from perfsuite.trace.recording import new_folder
 from perfsuite.units import NS_PER_S, format_count, format_ns
 
@@ -25,6 +23,18 @@ from perfsuite.units import NS_PER_S, format_count, format_ns
 _SCHEMA = 1
 
 _HOME = Path(".perfsuite") / "traces"
+
+
+def ebpf_plan(options: argparse.Namespace, helper: Path | str) -> EbpfPlan:
+    """Return how the options want a process followed by a helper program; where its log goes is not known yet."""
+    return EbpfPlan(
+        helper=str(helper),
+        log_path="",
+        levels=int(parse_levels(options.trace or DEFAULT_LEVELS, "--trace")),
+        buffer=options.buffer or "ring",
+        floor_tokens_per_s=options.trace_floor,
+        counters=tuple(options.counters.split(",")) if options.counters else (),
+    )
 
 
 @contextmanager
@@ -47,7 +57,7 @@ def tell(options: argparse.Namespace, trace: EngineTrace, folder: Path) -> None:
     hint = f"look at it: perfsuite trace view statistics {shlex.quote(str(folder))} (or graph, or timeline)"
     answer = Answer(
         parts=lambda: [*summary_lines(summary), *([] if options.quiet else [hint])],
-        plain=lambda: {"schema": _SCHEMA, "folder": str(folder), **summary.to_plain()},
+        plain=lambda: {"schema": _SCHEMA, "folder": str(folder), **asdict(summary)},
     )
     give(answer, options)
 
@@ -80,23 +90,19 @@ class TraceSummary:
     cut: str | None
     problems: tuple[str, ...]
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers and strings."""
-        return asdict(self)
-
 
 def summarize_trace(trace: EngineTrace) -> TraceSummary:
     """Count what a trace holds."""
-    events = trace.events
+    events, tokens = trace.events, trace.of(EventKind.TOKEN)
     start_ns = int(events["start_ns"][0]) if events.size else 0
-    steps_ns = _decode_steps_ns(trace)
+    end_ns = max((int(events[name].max()) for name in ("start_ns", "end_ns") if events.size), default=0)
+    steps = tokens[(tokens["value"] == 1) & (tokens["end_ns"] > 0) & ((tokens["flags"] & EventFlag.CUT) == 0)]
+    steps_ns = [int(ns) for ns in steps["end_ns"] - steps["start_ns"]]
     return TraceSummary(
         recorder=trace.recorder.value,
         levels=level_words(trace.levels),
         pid=trace.pid,
-        duration_ns=max(int(np.maximum(events["start_ns"], events["end_ns"]).max()) - start_ns, 0)
-        if events.size
-        else 0,
+        duration_ns=max(end_ns - start_ns, 0),
         n_by_kind={kind.name.lower(): n for kind in EventKind if (n := int((events["kind"] == kind).sum()))},
         n_threads=len(trace.threads),
         n_graphs=len(trace.graphs),
@@ -110,13 +116,6 @@ def summarize_trace(trace: EngineTrace) -> TraceSummary:
         cut=trace.cut,
         problems=trace.problems,
     )
-
-
-def _decode_steps_ns(trace: EngineTrace) -> list[int]:
-    tokens = trace.of(EventKind.TOKEN)
-    whole = (tokens["value"] == 1) & (tokens["end_ns"] > 0) & ((tokens["flags"] & EventFlag.CUT) == 0)
-    steps = tokens[whole]
-    return [int(ns) for ns in steps["end_ns"] - steps["start_ns"]]
 
 
 def summary_lines(summary: TraceSummary) -> Iterator[str]:

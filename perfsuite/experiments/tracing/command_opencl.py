@@ -58,7 +58,7 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
         "unreadable": unreadable,
     }
     give(Answer(parts=lambda: _parts(summaries, plain, options.top), plain=lambda: plain), options)
-    problems = [*unreadable]
+    problems = list(unreadable)
     if options.output is not None:
         try:
             write_json(Path(options.output) / JSON_NAME, plain, MeasurementError)

@@ -16,7 +16,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.recorder_traces import plan_words, traced_by_ebpf, traced_by_engine, traced_run
-from perfsuite.experiments.tracing.command_lines import recording_folder, tell
+from perfsuite.experiments.tracing.command_lines import ebpf_plan, recording_folder, tell
 from perfsuite.measure.board.beside import N_REFAULTS, Beside
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
@@ -24,7 +24,6 @@ from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_file import write_trace
-from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.opencl_trace import opencl_trace
 from perfsuite.trace.recording import TRACE_NAME
@@ -36,31 +35,30 @@ def trace_run(options: argparse.Namespace) -> int:
     profile = find_profile(options.device)
     limit_bytes = None if options.memory_limit is None else _bytes(options.memory_limit)
     with recording_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
-        return _traced(options, taken.board, folder, Beside(memory_limit_bytes=limit_bytes))
+        trace = _traced(options, taken.board, folder, Beside(memory_limit_bytes=limit_bytes))
+        tell(options, trace, folder)
+    return 0
 
 
-def _traced(options: argparse.Namespace, board: Board, folder: Path, beside: Beside) -> int:
+def _traced(options: argparse.Namespace, board: Board, folder: Path, beside: Beside) -> EngineTrace:
     recorder = options.recorder or ("ebpf" if options.trace else "preload")
     opencl = opencl_backend(options, board) if recorder == "opencl" else None
     ebpf = ebpf_of(options, board) if recorder == "ebpf" else None
     plan = own_plan(options, board, opencl)
     told = remarks("trace", options)
     told.step(f"{Path(plan.gguf_path).stem}, {options.scenario}, recorder {recorder}")
+    if opencl is not None:
+        model = named_weights(options).identity
+        return traced_by_opencl(plan, opencl, board, folder, model=model, cache_dir=user_cache(), announce=told.remark)
     if ebpf is not None:
         traced = traced_by_ebpf(plan, ebpf, board, folder, beside=beside)
         for note in traced.payload["ebpf_notes"]:
             told.remark(note)
-    elif opencl is not None:
-        model, kept = named_weights(options).identity, user_cache()
-        trace = traced_by_opencl(plan, opencl, board, folder, model=model, cache_dir=kept, announce=told.remark)
-        tell(options, trace, folder)
-        return 0
     else:
         traced = traced_by_engine(plan, recorder, board, folder, beside=beside)
     if (n_refaults := traced.payload.get(N_REFAULTS)) is not None:
         told.remark(f"{format_count(n_refaults, 'page')} of files were read again")
-    tell(options, traced.trace, folder)
-    return 0
+    return traced.trace
 
 
 def _bytes(text: str) -> int:
@@ -77,14 +75,7 @@ def own_plan(options: argparse.Namespace, board: Board, opencl: OpenClBackend | 
 
 def ebpf_of(options: argparse.Namespace, board: Board) -> EbpfPlan:
     """Return how the options want a run of the suite's own followed on a board."""
-    return EbpfPlan(
-        helper=str(board.instruments.ebpf_helper()),
-        log_path="",
-        levels=int(parse_levels(options.trace or DEFAULT_LEVELS, "--trace")),
-        buffer=options.buffer or "ring",
-        floor_tokens_per_s=options.trace_floor,
-        counters=tuple(options.counters.split(",")) if options.counters else (),
-    )
+    return ebpf_plan(options, board.instruments.ebpf_helper())
 
 
 def traced_by_opencl(

@@ -51,11 +51,12 @@ def test_a_recorder_that_ends_by_itself_is_not_waited_for(
     """Where the disk is full or the program is another, the process may live for days; each note is reported once."""
 
     @contextmanager
-    def followed(*_: object) -> Iterator[_Ended]:
+    def followed(*_: object, **__: object) -> Iterator[_Ended]:
         yield _Ended()
 
     monkeypatch.setattr(module, "followed", followed)
     monkeypatch.setattr(module, "await_engine", lambda *_, **__: True)
+    monkeypatch.setattr(module, "find_helper", lambda _: Path("helper"))
     monkeypatch.setattr(module, "finish_recording", lambda _: None)
     monkeypatch.setattr(module, "tell", lambda *_: None)
     assert main(["trace", "--pid", str(os.getpid()), "--output", str(tmp_path / "run")]) == 0

@@ -16,12 +16,13 @@ from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import reuse_expectation, trace_cases
 from perfsuite.experiments.tracing.findings import TraceFindings, trace_findings
-from perfsuite.experiments.tracing.growth import judge_growth, measured_growth
 from perfsuite.experiments.tracing.judgement import (
     judge_balance,
+    judge_growth,
     judge_linearity,
     judge_reuse,
     judge_trace,
+    measured_growth,
     measured_lines,
 )
 from perfsuite.records.ceilings import Bandwidth, Ceilings
