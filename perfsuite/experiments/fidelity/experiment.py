@@ -6,10 +6,17 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.fidelity.limits import ENGINE_NAME, FIDELITY, MEAN_NAME, PHASE_PREFIX, judge_fidelity
 from perfsuite.experiments.fidelity.phases import COMPARED
 from perfsuite.experiments.fidelity.recording import N_PROCESSES, FidelityRequest, record_fidelity
-from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
+from perfsuite.experiments.fidelity.scored_run import (
+    ENGINE_NAME,
+    FIDELITY,
+    MEAN_NAME,
+    PHASE_PREFIX,
+    FidelityKind,
+    FidelityRun,
+    judge_fidelity,
+)
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment

@@ -17,9 +17,6 @@ from perfsuite.trace.samples import TracedPhase, replicate_samples, traced_phase
 #: The phases of which there are rows, in their order; `Phase.LOAD` calls nothing that is traced.
 COMPARED = (Phase.END_TO_END, Phase.PREFILL, Phase.DECODE, Phase.EMBEDDING, Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
 
-#: The tracer whose rows have the phases' bare names.
-INTERPOSED = "interposed"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
@@ -90,9 +87,8 @@ def _graph_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
         for mine, truth in _occurrences(run, phase)
         if (truth_ns := graph_ns(run.trace, truth)) is not None
     ]
-    if not pairs:
-        return None
-    return replace(_row(phase, pairs, runs[0].trace.tracer), name=f"{phase.value}/graph", kind=FidelityKind.OPERATORS)
+    row = _row(phase, pairs, runs[0].trace.tracer) if pairs else None
+    return row and replace(row, name=f"{phase.value}/graph", kind=FidelityKind.OPERATORS)
 
 
 def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, Span]]:
@@ -108,7 +104,7 @@ def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, 
 
 def _row(phase: Phase, pairs: Sequence[_Pair], tracer: str) -> FidelityRow:
     return FidelityRow(
-        name=phase.value if tracer == INTERPOSED else f"{phase.value}/{tracer}",
+        name=phase.value if tracer == "interposed" else f"{phase.value}/{tracer}",
         kind=FidelityKind.PHASES,
         measured_ns=median(pair.measured_ns for pair in pairs),
         ground_truth_ns=median(pair.truth_ns for pair in pairs),

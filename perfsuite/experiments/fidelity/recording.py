@@ -12,9 +12,15 @@ from perfsuite.device.profile import Profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.experiments.fidelity.limits import LEAST_KERNEL_NS, SHORT_PHASE_NS
 from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, phase_rows
-from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row
+from perfsuite.experiments.fidelity.scored_run import (
+    LEAST_KERNEL_NS,
+    SHORT_PHASE_NS,
+    FidelityKind,
+    FidelityRow,
+    FidelityRun,
+    kernel_row,
+)
 from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.engine import Engine
@@ -25,6 +31,7 @@ from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicati
 from perfsuite.measure.schedule import Rule, others_complaint, run_undisturbed, waiting_complaint
 from perfsuite.measure.uprobes import traced_calls
 from perfsuite.records.call_trace import CallTrace
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.call_spans import CallPattern
@@ -122,7 +129,7 @@ def _add_phases(request: FidelityRequest, found: _Findings, announce: Announce) 
     for plan in _plans(request, announce, "interposed tracer"):
         with work_folder() as folder:
             tracer = tracer_environment(library, RUN_FOLDER / _CALLS)
-            payload = _engine_run(plan, request, {**_settings(request), **tracer}, files=folder)
+            payload = _engine_run(plan, request, tracer, files=folder)
             runs.append(_compared(plan, payload, read_trace(folder / _CALLS), with_warm_up=True))
     if FidelityKind.PHASES in request.kinds:
         found.rows += phase_rows(runs)
@@ -135,7 +142,7 @@ def _add_uprobes(request: FidelityRequest, found: _Findings, announce: Announce)
     runs = []
     try:
         for plan in _plans(request, announce, "kernel probes"):
-            payload = _engine_run(UprobePlan(llama=plan), request, _settings(request))
+            payload = _engine_run(UprobePlan(llama=plan), request, {})
             runs.append(_compared(plan, payload, traced_calls(payload["rings"]), with_warm_up=False))
         found.rows += [row for row in phase_rows(runs) if (row.ground_truth_ns or 0) >= SHORT_PHASE_NS]
         found.conditions["uprobes"] = "used"
@@ -212,20 +219,11 @@ def _engine_run(
 ) -> dict[str, Any]:
     """Run the engine undisturbed; the threads of an OpenCL runtime wait for each other, which disturbs nothing."""
     rule = Rule(profile=request.profile, complain=waiting_complaint if request.opencl is None else others_complaint)
-    return run_undisturbed(request.board, plan, rule, extra_environment=environment, files=files)
-
-
-def _settings(request: FidelityRequest) -> dict[str, str]:
-    return {} if request.opencl is None else dict(request.opencl.environment())
+    own = {} if request.opencl is None else request.opencl.environment()
+    return run_undisturbed(request.board, plan, rule, extra_environment={**own, **environment}, files=files)
 
 
 def _compared(plan: LlamaPlan, payload: dict[str, Any], trace: CallTrace, *, with_warm_up: bool) -> ComparedRun:
-    pattern = CallPattern(
-        n_prompt=plan.n_prompt,
-        n_gen=plan.n_gen,
-        n_depth=plan.n_depth,
-        n_batch=plan.n_batch,
-        n_repetitions=plan.n_repetitions,
-        with_warm_up=with_warm_up,
-    )
+    told = plain_fields(plan, "n_prompt", "n_gen", "n_depth", "n_batch", "n_repetitions")
+    pattern = CallPattern(**told, with_warm_up=with_warm_up)
     return ComparedRun(record=EngineRecord.from_plain(payload.get("engine")), trace=trace, pattern=pattern)

@@ -9,18 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.experiments.fidelity.limits import (
-    engine_statement,
-    judge_fidelity,
-    kernel_statement,
-    mean_statement,
-    phase_statement,
-)
 from perfsuite.experiments.fidelity.scored_run import (
     FidelityKind,
     FidelityRun,
     accuracy_percent,
+    engine_statement,
+    judge_fidelity,
     kernel_row,
+    kernel_statement,
+    mean_statement,
+    phase_statement,
     scaled_error_us_per_ms,
 )
 from perfsuite.records.outcome import Outcome
