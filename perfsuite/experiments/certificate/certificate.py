@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -85,23 +85,20 @@ def read_trials(path: Path) -> tuple[Trial, ...]:
     """
     if not os.path.lexists(path):
         return ()
-    return tuple(_trials(path, content_of(path, MeasurementError, _TODO).split(b"\n")[:-1]))
+    lines = content_of(path, MeasurementError, _TODO).split(b"\n")[:-1]
+    return tuple(_trial(f"{path}:{number}: is not a trial", line) for number, line in enumerate(lines, 1))
 
 
-def _trials(path: Path, lines: list[bytes]) -> Iterator[Trial]:
-    for number, line in enumerate(lines, 1):
-        where = f"{path}:{number}: is not a trial"
-        try:
-            plain = parse_json(line)
-        except (ValueError, RecursionError) as error:
-            raise MeasurementError(f"{where} ({in_one_line(error)}); {_TODO}") from error
-        yield from_plain(plain, Trial, where, MeasurementError, _TODO, schema=SCHEMA, is_closed=True)
+def _trial(where: str, line: bytes) -> Trial:
+    try:
+        plain = parse_json(line)
+    except (ValueError, RecursionError) as error:
+        raise MeasurementError(f"{where} ({in_one_line(error)}); {_TODO}") from error
+    return from_plain(plain, Trial, where, MeasurementError, _TODO, schema=SCHEMA, is_closed=True)
 
 
 #: The phases whose verdicts stand for a slowdown of the engine.
 INJECTED_PHASES = ("prefill", "decode")
-
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,11 +185,11 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
     A comparison that was INVALID is no comparison: it is counted in no rate but that of the load, for which it is a
     right answer.
     """
-    n_invalid = sum(not _was_judged(trial) for trial in trials if not trial.truth.is_loaded)
-    trials = [trial for trial in trials if _was_judged(trial) or trial.truth.is_loaded]
-    same = [trial for trial in trials if trial.truth.is_same and not trial.truth.is_loaded]
-    by_operator = [trial for trial in trials if trial.truth.operator]
-    loaded = [trial for trial in trials if trial.truth.is_loaded]
+    judged = [trial for trial in trials if trial.truth.is_loaded or _was_judged(trial)]
+    same = [trial for trial in judged if trial.truth.is_same and not trial.truth.is_loaded]
+    by_operator = [trial for trial in judged if trial.truth.operator]
+    loaded = [trial for trial in judged if trial.truth.is_loaded]
+    effects = {phase: _median_effect(_answer(trial, phase) for trial in same) for phase in INJECTED_PHASES}
     return Certificate(
         false_alarms=_outcome_rate(same, Outcome.REGRESSED),
         false_improvements=_outcome_rate(same, Outcome.IMPROVED),
@@ -201,20 +198,20 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
         ),
         phase_false_alarms=_power(same, _is_found).all,
         passes=_outcome_rate(same, Outcome.PASS),
-        power=_powers(trials, _is_found),
+        power=_powers(judged, _is_found),
         attributions=_rate(trial.carrier == trial.truth.operator for trial in by_operator),
         loaded_false_alarms=_outcome_rate(loaded, Outcome.REGRESSED),
-        n_invalid=n_invalid,
+        n_invalid=len(trials) - len(judged),
         mean_pairs=mean(trial.n_pairs for trial in same) if same else None,
         mean_duration_s=mean(trial.duration_s for trial in same) if same else None,
-        longest_duration_s=max((trial.duration_s for trial in trials if not trial.truth.is_loaded), default=None),
-        smallest_effect_ratio=_smallest_effects(same),
+        longest_duration_s=max((trial.duration_s for trial in judged if not trial.truth.is_loaded), default=None),
+        smallest_effect_ratio={phase: effect for phase, effect in effects.items() if effect is not None},
         by_case={id_: _case_rates(same, id_) for id_ in dict.fromkeys(id_ for trial in same for id_ in trial.answers)},
-        peers=tuple(_peer(name, trials, same) for name in dict.fromkeys(n for t in trials for n in t.peer_alarms)),
+        peers=tuple(_peer(name, judged, same) for name in dict.fromkeys(n for t in judged for n in t.peer_alarms)),
     )
 
 
-def clopper_pearson(k: int, n: int, confidence: float = _CONFIDENCE) -> tuple[float, float]:
+def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the one-sided lower and upper bounds of a rate, each at `confidence`; 0 and 1 without any trial."""
     if n == 0:
         return 0.0, 1.0
@@ -265,18 +262,16 @@ def _power(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> Powe
 
 def _case_rates(same: Sequence[Trial], case_id: str) -> CaseRates:
     answers = [trial.answers[case_id] for trial in same if case_id in trial.answers]
-    effects = [each.smallest_effect_ratio for each in answers if each.smallest_effect_ratio is not None]
     return CaseRates(
         false_alarms=_rate(each.outcome is Outcome.REGRESSED for each in answers),
         passes=_rate(each.outcome is Outcome.PASS for each in answers),
-        smallest_effect_ratio=median(effects) if effects else None,
+        smallest_effect_ratio=_median_effect(answers),
     )
 
 
-def _smallest_effects(same: Sequence[Trial]) -> dict[str, float]:
-    effects = {phase: [_answer(trial, phase).smallest_effect_ratio for trial in same] for phase in INJECTED_PHASES}
-    known = {phase: [each for each in found if each is not None] for phase, found in effects.items()}
-    return {phase: median(found) for phase, found in known.items() if found}
+def _median_effect(answers: Iterable[CaseAnswer]) -> float | None:
+    effects = [each.smallest_effect_ratio for each in answers if each.smallest_effect_ratio is not None]
+    return median(effects) if effects else None
 
 
 def _peer(name: str, trials: Sequence[Trial], same: Sequence[Trial]) -> PeerRates:

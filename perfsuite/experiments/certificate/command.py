@@ -26,25 +26,15 @@ from perfsuite.experiments.certificate.certificate import (
     certificate,
     read_trials,
 )
-from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
+from perfsuite.experiments.certificate.trial_run import run_trial
 from perfsuite.experiments.compared_plans import ComparisonSetup
-from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.environment import environment_engine
+from perfsuite.records.outcome import Outcome
 from perfsuite.records.whole_file import write_json
 from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 
 _DEFAULT_RUNS, _BUDGET_S = 20, 90.0
-
-_ABOUT = """
-Compares a build with itself and with a slowed copy: false alarms and found regressions, with bounds, beside the rules
-of other tools. A run takes 90 s. An interrupted certificate continues the next time.
-"""
-
-_EXAMPLES = {
-    "perfsuite certify --runs=20": "false alarms: half an hour",
-    "perfsuite certify --runs=20 --inject=0.05 --inject-operator=ffn_up=0.2": "and what is found: an hour and a half",
-}
 
 
 def add_parser(commands: Commands) -> None:
@@ -52,8 +42,15 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "certify",
-        about=_ABOUT,
-        examples=_EXAMPLES,
+        about="""
+        Compares a build with itself and with a slowed copy: false alarms and found regressions, with bounds, beside the
+        rules of other tools. A run takes 90 s. An interrupted certificate continues the next time.
+        """,
+        examples={
+            "perfsuite certify --runs=20": "false alarms: half an hour",
+            "perfsuite certify --runs=20 --inject=0.05 --inject-operator=ffn_up=0.2": "and what is found: an hour and "
+            "a half",
+        },
         writes="the runs and the summary, into the cache or --state",
         see=("docs/comparing.md", "docs/results.md"),
     )
@@ -82,31 +79,21 @@ def _certify(options: argparse.Namespace) -> int:
     trials = list(read_trials(state))
     missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
     if missing:
-        with taken_device(profile, "certify", options) as taken:
-            _measure(missing, state, trials, _setup(options, profile, taken.board), taken.board, options)
+        with taken_device(profile, "certify", options) as taken, progress("certify", options) as told:
+            run = engine_run(options, taken.board)  # with as many threads as the device leaves processors
+            comparison = ComparisonSetup.of(run.workload, profile, _BUDGET_S)
+            for at, truth in enumerate(missing):
+                told.step("runs", at, len(missing))
+                trial = run_trial(run.plan, comparison, truth, taken.board)
+                append_trial(state, trial)
+                trials.append(trial)
+                told.remark(f"{len(trials)} runs, {_told(trial)}")
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
-    write_json(_summary_path(state), plain, MeasurementError)
+    summary = state.with_suffix(".json" if state.suffix != ".json" else ".summary.json")  # never onto the runs
+    write_json(summary, plain, MeasurementError)
     give(Answer(parts=lambda: _parts(found), plain=lambda: plain), options)
     return 0
-
-
-def _measure(
-    missing: Sequence[Truth],
-    state: Path,
-    trials: list[Trial],
-    setup: TrialSetup,
-    board: Board,
-    options: argparse.Namespace,
-) -> None:
-    """Add a trial for each truth, with as many threads as the device's conditions leave processors."""
-    with progress("certify", options) as told:
-        for at, truth in enumerate(missing):
-            told.step("runs", at, len(missing))
-            trial = run_trial(setup, truth, board)
-            append_trial(state, trial)
-            trials.append(trial)
-            told.remark(f"{len(trials)} runs, {_told(trial)}")
 
 
 def _build_id(profile: Profile, options: argparse.Namespace) -> str:
@@ -115,16 +102,6 @@ def _build_id(profile: Profile, options: argparse.Namespace) -> str:
         return environment_engine().build_id
     with taken_device(profile, "certify", options) as taken:
         return taken.board.facts().engine.build_id
-
-
-def _setup(options: argparse.Namespace, profile: Profile, board: Board) -> TrialSetup:
-    run = engine_run(options, board)
-    return TrialSetup(plan=run.plan, comparison=ComparisonSetup.of(run.workload, profile, _BUDGET_S))
-
-
-def _summary_path(state: Path) -> Path:
-    """Return where the summary goes: beside the runs, and never onto them."""
-    return state.with_suffix(".json" if state.suffix != ".json" else ".summary.json")
 
 
 def _state_path(options: argparse.Namespace, build_id: str) -> Path:
@@ -174,30 +151,22 @@ def _missing(wanted: Sequence[Truth], trials: Sequence[Trial]) -> Iterator[Truth
 
 
 def _told(trial: Trial) -> str:
-    regressed = [case_id for case_id, each in trial.answers.items() if each.outcome.value == "regressed"]
-    truth = trial.truth
+    truth, n_regressed = trial.truth, sum(each.outcome is Outcome.REGRESSED for each in trial.answers.values())
     done = f"phases {truth.phase_ratio:+.0%}" if truth.phase_ratio else "nothing slowed"
     done = f"{truth.operator} {truth.operator_ratio:+.0%}" if truth.operator else done
     load = ", loaded half way" if truth.is_loaded else ""
     return (
-        f"{done}{load}: {len(regressed)} regressed of {len(trial.answers)}, carrier {trial.carrier}, "
+        f"{done}{load}: {n_regressed} regressed of {len(trial.answers)}, carrier {trial.carrier}, "
         f"{trial.n_pairs} pairs in {trial.duration_s:.0f} s"
     )
 
 
 def _parts(found: Certificate) -> Iterator[Part]:
-    yield Sheet(
-        ("", "k of n", "rate", "95 % bounds"),
-        [
-            (
-                title,
-                f"{rate.k} of {rate.n}",
-                percent(rate.ratio, 2),
-                f"{rate.lower * 100:.2f} to {percent(rate.upper, 2)}",
-            )
-            for title, rate in _rows(found)
-        ],
-    )
+    rows = [
+        (title, f"{rate.k} of {rate.n}", percent(rate.ratio, 2), f"{rate.lower * 100:.2f} to {percent(rate.upper, 2)}")
+        for title, rate in _rows(found)
+    ]
+    yield Sheet(("", "k of n", "rate", "95 % bounds"), rows)
     if found.mean_pairs is not None:
         yield f"pairs a run without change: {found.mean_pairs:.1f} in {found.mean_duration_s:.0f} s on average"
     for phase, ratio in found.smallest_effect_ratio.items():

@@ -2,58 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perfsuite.experiments.certificate.certificate import INJECTED_PHASES, CaseAnswer, Trial, Truth
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
-from perfsuite.experiments.compared_plans import ComparedPlans, ComparisonSetup, compare_plans
+from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
 from perfsuite.experiments.pairs import Pair
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
 from perfsuite.records.events import Phase
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Judgement
 from perfsuite.verdict.pairs import LOOKS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialSetup:
-    """What all trials of a certification share."""
-
-    plan: LlamaPlan
-    comparison: ComparisonSetup
-
-
-def run_trial(setup: TrialSetup, truth: Truth, board: Board) -> Trial:
+def run_trial(plan: LlamaPlan, comparison: ComparisonSetup, truth: Truth, board: Board) -> Trial:
     """Compare the plan with itself, the new side slowed down as `truth` says, and keep what is answered."""
-    with _background_load(board, setup.plan.n_threads if truth.is_loaded else 0) as load:
-        compared = compare_plans(setup.comparison, (setup.plan, _slowed(setup.plan, truth)), board, load)
-    return trial_of(truth, compared)
-
-
-def trial_of(truth: Truth, compared: ComparedPlans) -> Trial:
-    """Keep of a comparison what is answered, and what other tools would."""
+    slowed = replace(
+        plan,
+        inject_phases=INJECTED_PHASES if truth.phase_ratio else (),
+        inject_phase_ratio=truth.phase_ratio,
+        inject_op=truth.operator,
+        inject_ratio=truth.operator_ratio,
+    )
+    load = _Load(board=board, n_processes=plan.n_threads if truth.is_loaded else 0)
+    try:
+        compared = compare_plans(comparison, (plan, slowed), board, load)
+    finally:
+        if load.has_begun:
+            board.set_load(0)
+    pairs, phases = compared.pairs, {phase: Phase(phase) for phase in INJECTED_PHASES}
     return Trial(
         truth=truth,
         answers={each.case_id: _answer(each) for each in compared.judgements},
-        n_pairs=len(compared.pairs),
+        n_pairs=len(pairs),
         n_discarded=compared.n_discarded,
         duration_s=compared.duration_s,
         carrier=compared.carrier,
-        peer_alarms=peer_alarms(compared.pairs),
+        peer_alarms=_peer_alarms(pairs),
         samples_ns={
-            phase: (
-                [pair.old.phase_ns[Phase(phase)] for pair in compared.pairs],
-                [pair.new.phase_ns[Phase(phase)] for pair in compared.pairs],
-            )
-            for phase in INJECTED_PHASES
+            name: ([pair.old.phase_ns[phase] for pair in pairs], [pair.new.phase_ns[phase] for pair in pairs])
+            for name, phase in phases.items()
         },
     )
 
 
-def peer_alarms(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
+def _answer(judgement: Judgement) -> CaseAnswer:
+    return CaseAnswer(
+        outcome=judgement.outcome,
+        change_ratio=judgement.change_ratio,
+        smallest_effect_ratio=judgement.smallest_effect_ratio,
+    )
+
+
+def _peer_alarms(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
     """Return what the rules of other tools say of the same processes, by rule and phase."""
     samples = {
         phase: PeerSamples(
@@ -63,25 +66,7 @@ def peer_alarms(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
         for phase in INJECTED_PHASES
         if pairs
     }
-    return {peer.name: {phase: peer.alarms(each) for phase, each in samples.items()} for peer in PEERS}
-
-
-def _slowed(plan: LlamaPlan, truth: Truth) -> LlamaPlan:
-    return replace(
-        plan,
-        inject_phases=INJECTED_PHASES if truth.phase_ratio else (),
-        inject_phase_ratio=truth.phase_ratio,
-        inject_op=truth.operator,
-        inject_ratio=truth.operator_ratio,
-    )
-
-
-def _answer(judgement: Judgement) -> CaseAnswer:
-    return CaseAnswer(
-        outcome=Outcome(judgement.outcome),
-        change_ratio=judgement.change_ratio,
-        smallest_effect_ratio=judgement.smallest_effect_ratio,
-    )
+    return {peer: {phase: alarms(each) for phase, each in samples.items()} for peer, alarms in PEERS.items()}
 
 
 @dataclass
@@ -97,13 +82,3 @@ class _Load(Witness):
         if n_valid >= LOOKS[0][0] // 2 and self.n_processes and not self.has_begun:
             self.has_begun = True
             self.board.set_load(self.n_processes)
-
-
-@contextmanager
-def _background_load(board: Board, n_processes: int) -> Iterator[_Load]:
-    load = _Load(board=board, n_processes=n_processes)
-    try:
-        yield load
-    finally:
-        if load.has_begun:
-            board.set_load(0)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
@@ -16,7 +16,6 @@ from perfsuite.expectation.timing.calibration_plan import standard_compositions
 from perfsuite.expectation.timing.engine_times import EngineTimes, phase_shapes
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.events import EngineRecord, Phase
@@ -150,7 +149,6 @@ def measure_held_out(
     workloads: Sequence[tuple[str, int]],
     *,
     board: Board,
-    engine: Engine,
     profile: Profile,
     n_threads: int,
     models_dir: Path,
@@ -164,7 +162,7 @@ def measure_held_out(
     Raises `PerfsuiteError`: a workload is unknown, or its worker failed or was disturbed each time that it was tried.
     """
     order, rule = random.Random(), Rule(profile=profile)
-    cache_dir = board.facts().cache_dir
+    engine, cache_dir = board.facts().engine, board.facts().cache_dir
     rows: list[HeldOutRow] = []
     described = [_workload(name, n_prompt, models_dir) for name, n_prompt in workloads]
 
@@ -212,16 +210,12 @@ def summarize(rows: Sequence[HeldOutRow]) -> tuple[HeldOutSummary, ...]:
         HeldOutSummary(
             latency=latency,
             n_rows=len(members),
-            mean_absolute_error_ratio=_mean([abs(row.error_ratio) for row in members]),
-            bias_ratio=_mean([row.error_ratio for row in members]),
+            mean_absolute_error_ratio=fmean(abs(row.error_ratio) for row in members),
+            bias_ratio=fmean(row.error_ratio for row in members),
             worst_error_ratio=max((row.error_ratio for row in members), key=abs),
-            inside_ratio=_mean([float(row.is_inside) for row in members]),
-            mean_error_without_drift_ratio=_mean([abs(row.error_without_drift_ratio) for row in members]),
+            inside_ratio=fmean(row.is_inside for row in members),
+            mean_error_without_drift_ratio=fmean(abs(row.error_without_drift_ratio) for row in members),
         )
         for latency, members in found.items()
         if members
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.experiments.variants.measurement import Forecast, VariantBench, VariantRow
-from perfsuite.experiments.variants.points import AXES, VariantPoint
+from perfsuite.experiments.variants.measurement import AXES, Forecast, VariantBench, VariantPoint, VariantRow
 from tests.command_streams import Streams
 
 SMALL = ["variants", "--model=smollm2-135m-l2-q8_0", "--draft=smollm2-135m-l1-q8_0"]
