@@ -35,8 +35,6 @@ _LINKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Port:
-    """The tool for a machine."""
-
     #: What Valgrind calls the machine.
     name: str
     flags: tuple[str, ...] = ()

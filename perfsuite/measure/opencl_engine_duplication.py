@@ -105,8 +105,6 @@ def phase_plan(plan: LlamaPlan, phase: str) -> LlamaPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Duplicator:
-    """What takes part in each duplication."""
-
     worker: LedWorker
     plan: EngineDuplicationPlan
     file: Callable[[Path], Path]

@@ -105,7 +105,6 @@ def _build_id(profile: Profile, options: argparse.Namespace) -> str:
 
 
 def _state_path(options: argparse.Namespace, build_id: str) -> Path:
-    """Return where the runs of this device, workload, engine and suite are kept."""
     name = f"{options.device}-{_workload_name(options).replace('/', '-')}-{build_id[:8]}-{__version__}.jsonl"
     return user_cache() / "certify" / name
 
@@ -141,7 +140,6 @@ def _ratio(name: str, text: str) -> float:
 
 
 def _missing(wanted: Sequence[Truth], trials: Sequence[Trial]) -> Iterator[Truth]:
-    """Yield what is wanted and not there yet."""
     there = [trial.truth for trial in trials]
     for truth in wanted:
         if truth in there:

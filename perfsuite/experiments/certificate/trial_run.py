@@ -57,7 +57,6 @@ def _answer(judgement: Judgement) -> CaseAnswer:
 
 
 def _peer_alarms(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
-    """Return what the rules of other tools say of the same processes, by rule and phase."""
     samples = {
         phase: PeerSamples(
             old=tuple(pair.old_repetitions_ns[Phase(phase)] for pair in pairs),

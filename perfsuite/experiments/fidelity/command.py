@@ -182,7 +182,6 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Fid
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse numbers that measure nothing, and options that nothing would be done with."""
     check_least(options, "threads", "processes", "rounds")
     check_generates(named_weights(options).shape, f"--model={options.model}")
     if not 0 < (budget_s := options.kernel_budget) <= _MOST_BUDGET_S:

@@ -140,7 +140,6 @@ _X_AXIS = Axis(label="layers on the device")
 
 
 def _chart(sweep: OffloadSweep, *, name: str, device: str) -> XYChart:
-    """Return a panel for each phase's speed, one for the splits of a step, and one for what the processor computes."""
     points = sorted(sweep.points, key=lambda point: point.n_gpu_layers)
     return XYChart(
         title=_finding(sweep),
@@ -159,7 +158,6 @@ def _chart(sweep: OffloadSweep, *, name: str, device: str) -> XYChart:
 
 
 def _finding(sweep: OffloadSweep) -> str:
-    """Say with how many layers on the device each phase is fastest."""
     told = []
     for phase in sweep.phases:
         point, speed = sweep.fastest(phase)

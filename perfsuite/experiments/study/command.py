@@ -54,7 +54,7 @@ def study_points(plan: StudyPlan, *, models_dir: Path, n_threads: int) -> tuple[
 
 def measure_latencies(
     plan: StudyPlan, points: Sequence[SweepPoint], bench: Bench, progress: Callable[[str], None]
-) -> tuple[Mapping[str, TokenLatency], str]:
+) -> tuple[dict[str, TokenLatency], str]:
     """Measure `study_points` in fresh processes; return the latency of each run by its name, and the engine's version.
 
     Raises `MeasurementError`: a workload had too few undisturbed processes, or a worker failed.
@@ -171,7 +171,7 @@ def _study(options: argparse.Namespace) -> int:
 
 def _measured(
     plan: StudyPlan, points: tuple[SweepPoint, ...], options: argparse.Namespace
-) -> tuple[Mapping[str, TokenLatency], str]:
+) -> tuple[dict[str, TokenLatency], str]:
     profile = find_profile(plan.device)
     with taken_device(profile, "study", options) as taken, progress("study", options) as told:
         board = taken.board

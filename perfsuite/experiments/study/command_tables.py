@@ -38,35 +38,34 @@ def _finding(study: Study, task: str) -> str:
 def _panel(study: Study, task: str, kind: TokenKind) -> XYPanel:
     frontier = study.frontier(task, kind)
     knee = () if frontier.knee is None else (frontier.knee,)
-    rings = (PointGroup(label="knee", is_ring=True, **_places(each, kind)) for each in (knee,) if each)
+    rings = (PointGroup(label="knee", x=_x([each], kind), y=_y([each]), is_ring=True) for each in knee)
+    line = Line(label="frontier", x=_x(frontier.members, kind), y=_y(frontier.members), role=LineRole.REFERENCE)
     return XYPanel(
         title=f"{task}, {kind.value} tokens",
         x_axis=Axis(label=f"time of an {kind.value} token (s)", least=0.0),
         y_axis=Axis(label=f"accuracy, {study.plan.reference} = 1"),
         groups=(*_groups([point for point in study.points if point.task == task], kind), *rings),
-        lines=(Line(label="frontier", role=LineRole.REFERENCE, **_places(frontier.members, kind)),),
+        lines=(line,),
     )
 
 
-def _places(points: Sequence[StudyPoint], kind: TokenKind) -> dict[str, tuple[float, ...]]:
-    return {
-        "x": tuple(each.latency_s(kind) for each in points),
-        "y": tuple(each.normalised_accuracy for each in points),
-    }
+def _x(points: Sequence[StudyPoint], kind: TokenKind) -> tuple[float, ...]:
+    return tuple(each.latency_s(kind) for each in points)
 
 
-def _groups(points: list[StudyPoint], kind: TokenKind) -> Iterator[PointGroup]:
+def _y(points: Sequence[StudyPoint]) -> tuple[float, ...]:
+    return tuple(each.normalised_accuracy for each in points)
+
+
+def _groups(points: Sequence[StudyPoint], kind: TokenKind) -> Iterator[PointGroup]:
     """Yield a group for each suite and, where there are originals, one for what is quantised."""
+    names = {True: "original", False: "quantised"} if any(each.run.is_original for each in points) else {False: ""}
     for suite in dict.fromkeys(point.run.suite for point in points):
-        for is_original, name in ((True, "original"), (False, "quantised")):
+        for is_original, name in names.items():
             own = [each for each in points if each.run.suite == suite and each.run.is_original is is_original]
+            texts = tuple(each.run.name.removeprefix(f"{suite} ") for each in own)
             if own:
-                yield PointGroup(
-                    label=suite,
-                    kind=name if any(each.run.is_original for each in points) else "",
-                    **_places(own, kind),
-                    texts=tuple(each.run.name.removeprefix(f"{suite} ") for each in own),
-                )
+                yield PointGroup(label=suite, kind=name, x=_x(own, kind), y=_y(own), texts=texts)
 
 
 #: Raised whenever a field changes its meaning.
@@ -168,7 +167,6 @@ def _task_sheet(study: Study, task: str) -> Sheet:
 
 
 def _frontiers_of(study: Study, point: StudyPoint) -> str:
-    """Say on which frontiers a run is, and of which it is the knee."""
     found = (study.frontier(point.task, kind) for kind in TokenKind)
     words = [f"{each.kind.value}{' (knee)' if each.knee == point else ''}" for each in found if point in each.members]
     return ", ".join(words) or "-"

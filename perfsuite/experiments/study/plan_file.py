@@ -169,7 +169,6 @@ def read_plan(path: Path) -> StudyPlan:
 
 
 def _lengths(path: Path, plan: _Plan) -> tuple[tuple[int, ...], int]:
-    """Return the lengths of the prompts and of the generation: of a scenario, or of a file of prompts."""
     if plan.prompts is not None:
         if plan.scenario is not None:
             _reject(path, "scenario", plan.scenario, "to be left out beside prompts")
@@ -200,7 +199,7 @@ def _runs(path: Path, where: str, model: _Model) -> Iterator[StudyRun]:
             is_original=run.quantization == model.original,
             weights=str(path.parent / weights) if is_path else weights,
             accuracies=_paths(path, run.accuracies),
-            latency=run.latency and _given(run.latency),
+            latency=None if run.latency is None else _given(run.latency),
             run_file=None if run.run_file is None else path.parent / run.run_file,
         )
 

@@ -109,7 +109,7 @@ def recorder_agreement(ebpf: EngineTrace, callback: EngineTrace) -> RecorderAgre
         elif not (one["end_ns"] == NOTHING).any():
             phase = _phase_at(callback, int(other["end_ns"][-1]))
             times = zip(nodes, _durations_ns(one), _durations_ns(other), strict=True)
-            rows += [(phase, node.op if node else "?", *both_ns) for node, *both_ns in times]
+            rows += [(phase, node.op if node else "?", ebpf_ns, callback_ns) for node, ebpf_ns, callback_ns in times]
     return RecorderAgreement(
         n_evaluations=len(matched),
         n_callback_only=len(around) - len(matched),
@@ -129,7 +129,6 @@ def recorder_agreement(ebpf: EngineTrace, callback: EngineTrace) -> RecorderAgre
 
 
 def _graph_around(graphs: Events, ended_ns: int) -> np.void | None:
-    """Return the graph in which operators ended."""
     before = int(np.searchsorted(graphs["start_ns"], ended_ns, side="right")) - 1
     if before < 0 or not graphs["start_ns"][before] <= ended_ns <= graphs["end_ns"][before]:
         return None
@@ -157,8 +156,8 @@ def _sums(rows: Sequence[_Row], column: int, names: Iterable[str]) -> Iterator[T
 
 
 def _times(name: str, rows: Sequence[_Row]) -> TimesAgreement:
-    ebpf_ns, callback_ns = (sum(each[at] for each in rows) for at in (2, 3))
-    return TimesAgreement(name=name, n_operators=len(rows), ebpf_ns=ebpf_ns, callback_ns=callback_ns)
+    ebpf_ns = sum(each[2] for each in rows)
+    return TimesAgreement(name=name, n_operators=len(rows), ebpf_ns=ebpf_ns, callback_ns=sum(each[3] for each in rows))
 
 
 def _durations_ns(operators: Events) -> list[int]:
@@ -191,7 +190,6 @@ def _nodes(trace: EngineTrace, operators: Events) -> list[Node | None]:
 
 
 def _difference(ours: Sequence[Node | None], theirs: Sequence[Node | None]) -> str | None:
-    """Say where two sequences of operators part; None where they are the same."""
     for place, pair in enumerate(zip(ours, theirs, strict=False)):
         one, other = map(_node_text, pair)
         if one != other:

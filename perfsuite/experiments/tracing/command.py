@@ -155,7 +155,6 @@ def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
 
 
 def _refuse_idle(options: argparse.Namespace) -> None:
-    """Refuse options with which nothing would be done."""
     is_own = options.model is not None
     is_ebpf = not is_own or options.recorder == "ebpf" or (options.recorder is None and options.trace is not None)
     counts = is_ebpf and bool(parse_levels(options.trace or DEFAULT_LEVELS, "--trace") & TraceLevel.COUNTERS)

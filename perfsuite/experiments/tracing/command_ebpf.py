@@ -69,11 +69,13 @@ def _agreement_parts(found: RecorderAgreement) -> Iterator[Part]:
     if found.first_difference:
         yield f"{format_count(found.n_different, 'evaluation')} differ, first: {found.first_difference}"
     times = [
-        (each.name or "all", each.n_operators, *map(format_ns, (each.ebpf_ns, each.callback_ns)), each.ratio)
+        (
+            *(each.name or "all", each.n_operators, *map(format_ns, (each.ebpf_ns, each.callback_ns))),
+            figure("{:.4f}", each.ratio),
+        )
         for each in (*found.phases, *found.ops, found.total)
     ]
-    rows = [(*cells, figure("{:.4f}", ratio)) for *cells, ratio in times]
-    yield Sheet(("operators", "n", "eBPF", "callback", "eBPF/callback"), rows)
+    yield Sheet(("operators", "n", "eBPF", "callback", "eBPF/callback"), times)
     threads = [
         (each.thread, *map(format_ns, (each.own_ns, each.wait_ns, each.graph_ns)), percent(each.accounted_ratio, 2))
         for each in found.threads

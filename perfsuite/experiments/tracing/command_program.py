@@ -98,7 +98,6 @@ def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
 
 
 def _follower(options: argparse.Namespace) -> _Follower:
-    """Return what follows a process as the options say."""
     ebpf = ebpf_plan(options, find_helper(user_cache()))
     include = options.ggml_include
     return partial(followed, ebpf=ebpf, engine=environment_engine(), cache_dir=user_cache(), ggml_include=include)
