@@ -66,11 +66,9 @@ def kernels_since(trace: OpenClTrace, since_ns: int, phase: str) -> tuple[Engine
     return tuple(found.values())
 
 
-def longest_kernels(
-    kernels: Sequence[EngineKernel], *, least_ns: int, n_kernels: int, names: Sequence[str] = ()
-) -> tuple[EngineKernel, ...]:
-    """Return the `n_kernels` longest of at least `least_ns`, of the given names where there are any."""
-    wanted = [each for each in kernels if each.execution_ns >= least_ns and (not names or each.name in names)]
+def longest_kernels(kernels: Sequence[EngineKernel], *, least_ns: int, n_kernels: int) -> tuple[EngineKernel, ...]:
+    """Return the `n_kernels` longest of at least `least_ns`."""
+    wanted = (each for each in kernels if each.execution_ns >= least_ns)
     return tuple(sorted(wanted, key=lambda each: -each.execution_ns)[:n_kernels])
 
 
@@ -121,7 +119,7 @@ class _Duplicator:
         if trace.n_lost:
             raise MeasurementError(f"the OpenCL layer lost {trace.n_lost} commands, so that launches cannot be counted")
         kernels = kernels_since(trace, since_ns, phase)
-        return longest_kernels(kernels, least_ns=plan.least_ns, n_kernels=plan.n_kernels, names=plan.names)
+        return longest_kernels(kernels, least_ns=plan.least_ns, n_kernels=plan.n_kernels)
 
     def duplicated(self, kernel: EngineKernel) -> KernelDuplication:
         """Measure a kernel, after a pilot that says how long it takes."""

@@ -67,7 +67,6 @@ KERNELS = (kernel("a", 1, 0, 50), kernel("b", 1, 0, 90), kernel("a", 2, 1, 70), 
     [
         ({"least_ns": 0, "n_kernels": 2}, [90, 70]),
         ({"least_ns": 50, "n_kernels": 9}, [90, 70, 50]),
-        ({"least_ns": 0, "n_kernels": 9, "names": ("a", "c")}, [70, 50, 30]),
         ({"least_ns": 91, "n_kernels": 9}, []),
     ],
 )

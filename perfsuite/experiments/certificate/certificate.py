@@ -189,7 +189,7 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
     same = [trial for trial in judged if trial.truth.is_same and not trial.truth.is_loaded]
     by_operator = [trial for trial in judged if trial.truth.operator]
     loaded = [trial for trial in judged if trial.truth.is_loaded]
-    effects = {phase: _median_effect(_answer(trial, phase) for trial in same) for phase in INJECTED_PHASES}
+    effects = {phase: _median_effect(_answers(same, phase)) for phase in INJECTED_PHASES}
     return Certificate(
         false_alarms=_outcome_rate(same, Outcome.REGRESSED),
         false_improvements=_outcome_rate(same, Outcome.IMPROVED),
@@ -211,13 +211,13 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
     )
 
 
-def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the one-sided lower and upper bounds of a rate, each at `confidence`; 0 and 1 without any trial."""
+def clopper_pearson(k: int, n: int) -> tuple[float, float]:
+    """Return the lower and upper bounds of a rate, each one-sided at 95 %; 0 and 1 without any trial."""
     if n == 0:
         return 0.0, 1.0
     from scipy.stats import binomtest  # late, for its import takes longer than most commands
 
-    interval = binomtest(k, n).proportion_ci(confidence_level=2 * confidence - 1, method="exact")
+    interval = binomtest(k, n).proportion_ci(confidence_level=0.9, method="exact")
     return float(interval.low), float(interval.high)
 
 
@@ -236,16 +236,14 @@ def _outcome_rate(trials: Sequence[Trial], outcome: Outcome) -> Rate:
     return _rate(answer.outcome is outcome for trial in trials for answer in trial.answers.values())
 
 
-_NO_ANSWER = CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
-
-
-def _answer(trial: Trial, phase: str) -> CaseAnswer:
-    wanted = (id_ for id_ in trial.answers if id_.startswith("phase/") and id_.endswith(f"/{phase}"))
-    return trial.answers.get(next(wanted, ""), _NO_ANSWER)
+def _answers(trials: Sequence[Trial], phase: str) -> list[CaseAnswer]:
+    """Return what was stated of a phase itself, where it was measured."""
+    found = (pair for trial in trials for pair in trial.answers.items())
+    return [answer for case_id, answer in found if case_id.startswith("phase/") and case_id.endswith(f"/{phase}")]
 
 
 def _is_found(trial: Trial, phase: str) -> bool:
-    return _answer(trial, phase).outcome is Outcome.REGRESSED
+    return any(answer.outcome is Outcome.REGRESSED for answer in _answers([trial], phase))
 
 
 def _powers(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> dict[str, Power]:

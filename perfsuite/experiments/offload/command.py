@@ -44,7 +44,7 @@ def _plain(sweep: OffloadSweep, workload: LlamaWorkload, backend: OpenClBackend)
         "points": [
             {
                 "n_gpu_layers": each.n_gpu_layers,
-                "speeds": [fields_of(speed, "phase", *speeds) for speed in each.speeds],
+                "speeds": [{"phase": phase, **fields_of(speed, *speeds)} for phase, speed in each.speeds.items()],
                 "n_disturbed": each.n_disturbed,
                 "placements": [_plain_placement(placed) for placed in each.placements],
             }
@@ -67,7 +67,7 @@ def _parts(sweep: OffloadSweep, workload: LlamaWorkload, backend: OpenClBackend)
         yield "The device is a processor, which the backend takes through the suite's compatibility layer."
     yield "\nspeed by layers on the device: median of processes, slowest and fastest"
     rows = [
-        (point.n_gpu_layers, *(_speed_text(point.speed(phase)) for phase in sweep.phases), _processes_text(point))
+        (point.n_gpu_layers, *(_speed_text(point.speeds.get(phase)) for phase in sweep.phases), _processes_text(point))
         for point in sweep.points
     ]
     yield Sheet(("layers", *(f">{phase.value}" for phase in sweep.phases), "processes"), rows)
@@ -87,7 +87,7 @@ def _speed_text(speed: Speed | None) -> str:
 
 
 def _processes_text(point: OffloadPoint) -> str:
-    n_kept = max((len(speed.samples_tokens_per_s) for speed in point.speeds), default=0)
+    n_kept = max((len(speed.samples_tokens_per_s) for speed in point.speeds.values()), default=0)
     return f"{n_kept}, {point.n_disturbed} left out" if point.n_disturbed else str(n_kept)
 
 
@@ -167,7 +167,7 @@ def _finding(sweep: OffloadSweep) -> str:
 
 
 def _speed_panel(points: list[OffloadPoint], phase: Phase) -> XYPanel:
-    ran = [(point, speed) for point in points if (speed := point.speed(phase)) is not None]
+    ran = [(point, point.speeds[phase]) for point in points if phase in point.speeds]
     line = Line(
         label=phase.value,
         x=tuple(float(point.n_gpu_layers) for point, _ in ran),

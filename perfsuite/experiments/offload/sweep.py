@@ -24,7 +24,6 @@ from perfsuite.units import NS_PER_S
 class Speed:
     """Tokens per second in each of some processes."""
 
-    phase: Phase
     samples_tokens_per_s: tuple[float, ...]
 
     @property
@@ -48,14 +47,11 @@ class OffloadPoint:
     """What was seen with one number of layers on the device."""
 
     n_gpu_layers: int
-    speeds: tuple[Speed, ...]
+    #: By phase that was run.
+    speeds: Mapping[Phase, Speed]
     placements: tuple[Placement, ...]
     #: Processes that had competition, whose speeds are left out.
     n_disturbed: int
-
-    def speed(self, phase: Phase) -> Speed | None:
-        """Return the speed of a phase; None where it was not run."""
-        return next((each for each in self.speeds if each.phase is phase), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +64,11 @@ class OffloadSweep:
     @property
     def phases(self) -> tuple[Phase, ...]:
         """The phases whose speed is reported."""
-        return tuple(phase for phase in GRAPH_PHASES if any(point.speed(phase) for point in self.points))
+        return tuple(phase for phase in GRAPH_PHASES if any(phase in each.speeds for each in self.points))
 
     def fastest(self, phase: Phase) -> tuple[OffloadPoint, Speed]:
         """Return the point with the highest median speed of a phase that was run, and that."""
-        ran = [(point, speed) for point in self.points if (speed := point.speed(phase)) is not None]
+        ran = [(point, point.speeds[phase]) for point in self.points if phase in point.speeds]
         return max(ran, key=lambda each: each[1].median_tokens_per_s)
 
 
@@ -141,7 +137,7 @@ def _point(n_layers: int, record: EngineRecord, speeds: Series[Mapping[Phase, fl
     placements = (placement(record, phase) for phase in GRAPH_PHASES)
     return OffloadPoint(
         n_gpu_layers=n_layers,
-        speeds=tuple(Speed(phase=phase, samples_tokens_per_s=found) for phase, found in samples.items() if found),
+        speeds={phase: Speed(samples_tokens_per_s=found) for phase, found in samples.items() if found},
         placements=tuple(each for each in placements if each is not None),
         n_disturbed=len(speeds.complaints),
     )

@@ -24,8 +24,7 @@ from perfsuite.experiments.scenario_bench import Bench, measure_rows
 from perfsuite.experiments.study.command_tables import plan_answer, study_chart, study_parts, study_plain
 from perfsuite.experiments.study.harness_scores import read_scores
 from perfsuite.experiments.study.joined import join
-from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, read_plan
-from perfsuite.experiments.study.token_latency import TokenLatency, over_prompts
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, TokenLatency, read_plan
 from perfsuite.records.codec import read_json
 from perfsuite.records.events import Phase
 from perfsuite.records.whole_file import write_json
@@ -82,7 +81,32 @@ def _latency(rows: Sequence[Row], counts: Mapping[int, int]) -> TokenLatency:
         {int(row.value or 0): row.samples_ns for row in rows if row.kind is kind}
         for kind in (RowKind.PREFILL, RowKind.DECODE)
     )
-    return over_prompts(prefill_ns, decode_ns, counts, source="measured")
+    return over_prompts(prefill_ns, decode_ns, counts)
+
+
+def over_prompts(
+    prefill_ns: Mapping[int, Sequence[int]],
+    decode_ns: Mapping[int, Sequence[int]],
+    counts: Mapping[int, int],
+) -> TokenLatency:
+    """Return the latency over prompts, of which `counts` tells how many have each length.
+
+    A process of each length makes one sample. With c prompts of n tokens, whose prefill takes T(n) and a token after it
+    t(n), an input token takes sum c T / sum c n and an output token sum c t / sum c: every prompt counts once, and each
+    generates as many tokens. Times are by length of the prompt, the samples of its processes: lengths may have
+    different numbers of them, of which the fewest count.
+    """
+    n_samples = min(len(samples) for times in (prefill_ns, decode_ns) for samples in times.values())
+    n_tokens, n_prompts = sum(n * count for n, count in counts.items()), sum(counts.values())
+    prefill, decode = (
+        [sum(count * times[n][at] for n, count in counts.items()) / NS_PER_S for at in range(n_samples)]
+        for times in (prefill_ns, decode_ns)
+    )
+    return TokenLatency(
+        prefill_samples_s=tuple(each / n_tokens for each in prefill),
+        decode_samples_s=tuple(each / n_prompts for each in decode),
+        source="measured",
+    )
 
 
 def known_latencies(plan: StudyPlan, earlier: Path | None) -> dict[str, TokenLatency]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure
 from perfsuite.experiments.study.joined import Frontier, QuantizationRow, Study, StudyPoint, TokenKind
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.plan_file import TokenLatency
 from perfsuite.records.chart import Axis, Line, LineRole, PointGroup, XYChart, XYPanel
 from perfsuite.units import NS_PER_S, format_count, format_ns
 

@@ -12,8 +12,7 @@ from enum import Enum
 from statistics import mean
 
 from perfsuite.experiments.study.harness_scores import AccuracyScale, HarnessScore, TaskScores
-from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, TokenLatency
 
 
 class TokenKind(Enum):

@@ -7,18 +7,51 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Annotated, NoReturn
 
 from msgspec import Meta
 
 from perfsuite.device.profile import find_profile, profile_names
 from perfsuite.errors import DeviceError, PerfsuiteError
-from perfsuite.experiments.study.token_latency import LEAST_S, MOST_S, TokenLatency
 from perfsuite.records.codec import Name, Size, read_toml
 from perfsuite.workload.prompts import prompt_lengths
 from perfsuite.workload.scenario import find_scenario
 
-_Time = Annotated[float, Meta(ge=LEAST_S, lt=MOST_S, description=f"a time above 0: {LEAST_S:g} s to {MOST_S:g} s")]
+#: What is shorter or longer is no token's time, but a mistake that ratios of latencies would overflow with.
+_LEAST_S, _MOST_S = 1e-15, 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLatency:
+    """What a token takes, one value a process."""
+
+    prefill_samples_s: tuple[float, ...]
+    decode_samples_s: tuple[float, ...]
+    #: ``measured``, ``given``, or the file that it was taken from.
+    source: str
+
+    def __post_init__(self) -> None:
+        """Refuse what is no latency."""
+        for samples in (self.prefill_samples_s, self.decode_samples_s):
+            if not samples or not all(_LEAST_S <= each <= _MOST_S for each in samples):
+                raise PerfsuiteError(
+                    f"latency from {self.source}: samples are {str(samples)[:80]}, expected times above 0: "
+                    f"{_LEAST_S:g} s to {_MOST_S:g} s"
+                )
+
+    @property
+    def prefill_s_per_token(self) -> float:
+        """Seconds of an input token: the median process."""
+        return median(self.prefill_samples_s)
+
+    @property
+    def decode_s_per_token(self) -> float:
+        """Seconds of an output token: the median process."""
+        return median(self.decode_samples_s)
+
+
+_Time = Annotated[float, Meta(ge=_LEAST_S, lt=_MOST_S, description=f"a time above 0: {_LEAST_S:g} s to {_MOST_S:g} s")]
 
 
 _Chance = Annotated[float, Meta(ge=0.0, lt=1.0, description="a share of 0 or more and below 1")]

@@ -72,7 +72,6 @@ def view_parser() -> Parser:
     text = "the same work on a device, to compare"
     statistics.add_argument("--against", type=Path, metavar="RUN", help=text)
     statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size (.svg)")
-    parser.set_defaults(run=_show)
     return parser
 
 
@@ -88,7 +87,7 @@ def _view(
     parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help=_RUN_HELP)
     add_answer(parser)
     parser.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
-    parser.set_defaults(view=view)
+    parser.set_defaults(run=_show, view=view)
     return parser
 
 

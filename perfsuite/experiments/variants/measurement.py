@@ -32,22 +32,14 @@ from perfsuite.workload.weights import Weights
 TTFT, TPOT = "ttft", "tpot"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """One thing that is varied."""
-
-    #: Long where the cache is varied, for that is read then; a prompt of one chunk where chunks are.
-    scenario: str
-    #: What changes with it.
-    latencies: tuple[str, ...]
-
-
+#: What is varied: in which scenario, and what changes with it. The scenario is long where the cache is varied, for that
+#: is read then, and has a prompt of one chunk where chunks are.
 AXES = {
-    "lora": Axis(scenario="p128-g32", latencies=(TTFT, TPOT)),
-    "chunk": Axis(scenario="p512-g1", latencies=(TTFT,)),
-    "parallel": Axis(scenario="p32-g32", latencies=(TPOT,)),
-    "kv": Axis(scenario="p128-g32-d768", latencies=(TTFT, TPOT)),
-    "draft": Axis(scenario="p64-g48", latencies=(TTFT, TPOT)),
+    "lora": ("p128-g32", (TTFT, TPOT)),
+    "chunk": ("p512-g1", (TTFT,)),
+    "parallel": ("p32-g32", (TPOT,)),
+    "kv": ("p128-g32-d768", (TTFT, TPOT)),
+    "draft": ("p64-g48", (TTFT, TPOT)),
 }
 
 RANKS = (4, 16, 64, 128)
@@ -71,7 +63,7 @@ class VariantPoint:
 def variant_points(weights: Weights, draft: Weights, axes: tuple[str, ...]) -> Iterator[VariantPoint]:
     """Yield all points of the axes; `draft` is the model of a draft, beside which the text itself is one point more."""
     for axis in axes:
-        plain = llama_workload(weights, find_scenario(AXES[axis].scenario))
+        plain = llama_workload(weights, find_scenario(AXES[axis][0]))
         for setting, workload in _varied(axis, plain, draft):
             yield VariantPoint(axis=axis, setting=setting, plain=plain, workload=workload)
 
@@ -225,7 +217,7 @@ def measure_variants(
         if len(each.valid) < min(MIN_PAIRS, bench.n_pairs):
             progress(f"{each.name}: left out, {len(each.valid)} undisturbed pairs; {each.complaints[-1]}")
             continue
-        rows += (_row(point, latency, plain, varied, each.valid) for latency in AXES[point.axis].latencies)
+        rows += (_row(point, latency, plain, varied, each.valid) for latency in AXES[point.axis][1])
     if not rows:
         raise MeasurementError("no variant has enough undisturbed pairs; run it when nothing else runs")
     return tuple(rows)

@@ -15,8 +15,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
 from perfsuite.experiments.study.command import known_latencies, measure_latencies, study_points
-from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, read_plan
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, TokenLatency, read_plan
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.study.command import over_prompts
 from perfsuite.experiments.study.harness_scores import AccuracyScale, read_scores
 from perfsuite.experiments.study.joined import (
     Study,
@@ -22,8 +23,7 @@ from perfsuite.experiments.study.joined import (
     pareto_members,
     quantization_ratios,
 )
-from perfsuite.experiments.study.plan_file import StudyPlan
-from perfsuite.experiments.study.token_latency import TokenLatency, over_prompts
+from perfsuite.experiments.study.plan_file import StudyPlan, TokenLatency
 from tests.experiments.study.conftest import accuracies
 
 PAIRS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=12)
@@ -139,13 +139,13 @@ def test_guessing_has_no_score(plan: StudyPlan, latencies: Latencies, tmp_path: 
 def test_every_prompt_counts_once() -> None:
     """Three prompts of 10 tokens at 1 s and one of 50 at 3 s: 6 s for 80 tokens; decode 3 x 0.1 and 0.5 s by four."""
     prefills_ns, decodes_ns = {10: [10**9], 50: [3 * 10**9]}, {10: [10**8], 50: [5 * 10**8]}
-    found = over_prompts(prefills_ns, decodes_ns, {10: 3, 50: 1}, source="measured")
+    found = over_prompts(prefills_ns, decodes_ns, {10: 3, 50: 1})
     assert found.prefill_samples_s == (pytest.approx(6.0 / 80.0),)
     assert found.decode_samples_s == (pytest.approx(0.2),)
 
 
 def test_processes_are_samples_and_the_median_counts() -> None:
-    found = over_prompts({1: [5, 1, 9], 2: [5, 1, 9, 7]}, {1: [30, 10, 20], 2: [30, 10, 20]}, {1: 1, 2: 1}, source="x")
+    found = over_prompts({1: [5, 1, 9], 2: [5, 1, 9, 7]}, {1: [30, 10, 20], 2: [30, 10, 20]}, {1: 1, 2: 1})
     assert len(found.prefill_samples_s) == 3
     assert found.prefill_s_per_token == pytest.approx(10e-9 / 3)
     assert found.decode_s_per_token == pytest.approx(20e-9)

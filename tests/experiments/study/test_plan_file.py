@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.study.plan_file import StudyTask, read_plan
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.plan_file import StudyTask, TokenLatency, read_plan
 
 HEAD = """schema = 1
 [reference]

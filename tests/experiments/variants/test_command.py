@@ -28,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> list[VariantPoint
             VariantRow(
                 axis=point.axis,
                 setting=point.setting,
-                latency=AXES[point.axis].latencies[0],
+                latency=AXES[point.axis][1][0],
                 n_pairs=bench.n_pairs,
                 expected_ns=2e6,
                 measured_ns=1e6,
