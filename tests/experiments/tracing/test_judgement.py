@@ -134,7 +134,7 @@ _SLOW, _PASS = Outcome.SLOW, Outcome.PASS
         (lambda: linearity_judged(), _PASS, "10.0 GB/s, R² 1.000"),
         (lambda: linearity_judged({"ffn_out": 3.0}), _SLOW, "above the line by too much: ffn_out"),
         (lambda: linearity_judged({}, 0.01), _SLOW, "100.0 GB/s"),
-        (lambda: linearity_judged({"result_output": 0.02, "Kcur": 1.2}), _SLOW, "no line"),
+        (lambda: linearity_judged({"result_output": 0.02, "Kcur": 1.2}), _SLOW, "R² -1.116"),
         (lambda: linearity_judged({}, None), _OPEN, "nothing is known of what a byte should cost"),
         (lambda: linearity_judged({"ffn_out": 3.0}, None), _SLOW, "ffn_out"),
         (lambda: judge_linearity(expectation(), {("Qcur", 0): 1.0}, 0.05, 4.0), _INVALID, "too few products"),
@@ -148,18 +148,12 @@ _SLOW, _PASS = Outcome.SLOW, Outcome.PASS
         (lambda: reuse_judged([drawn(60)], n_layers=2), _INVALID, "1 layers with 60 to 60 steps were recorded"),
         (lambda: reuse_judged([drawn(60)], n_steps=61), _INVALID, "expected 1 with 61"),
         # threads: roles that are shared, that one thread computes, and that all wait for
-        *(
-            (lambda ratio=ratio: balance_judged(found(ratio)), _PASS, f"{ratio:.2f}, expected 1.00")
-            for ratio in (1.0, 1.5)
-        ),
-        *(
-            (lambda ratio=ratio: balance_judged(found(ratio)), _SLOW, f"{ratio:.2f}, expected 1.00")
-            for ratio in (1.6, 4.0)
-        ),
-        *(
-            (lambda ratio=ratio: balance_judged(found(ratio), ALONE), _PASS, f"{ratio:.2f}, expected 4.00")
-            for ratio in (3.3, 3.9)
-        ),
+        (lambda: balance_judged(found(1.0)), _PASS, "1.00, expected 1.00"),
+        (lambda: balance_judged(found(1.5)), _PASS, "1.50, expected 1.00"),
+        (lambda: balance_judged(found(1.6)), _SLOW, "1.60, expected 1.00"),
+        (lambda: balance_judged(found(4.0)), _SLOW, "4.00, expected 1.00"),
+        (lambda: balance_judged(found(3.3), ALONE), _PASS, "3.30, expected 4.00"),
+        (lambda: balance_judged(found(3.9), ALONE), _PASS, "3.90, expected 4.00"),
         (lambda: balance_judged(found(1.0), ALONE), _NOT_POSSIBLE, "the others' time is waiting"),
         (lambda: balance_judged(found(1.0), MEETING), _PASS, "1.00, expected 4.00"),
         (lambda: balance_judged(None), _INVALID, "no such operator"),
