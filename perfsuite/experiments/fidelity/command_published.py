@@ -116,17 +116,15 @@ class RowCheck:
     """What became of one row."""
 
     row: PublishedRow
-    #: None where the row has no latencies.
-    accuracy: PrintedScore | None
-    scaled_error: PrintedScore | None
+    #: The accuracy and the scaled error; None where the row has no latencies.
+    scores: tuple[PrintedScore, PrintedScore] | None
     #: Whether the two printed scores are one, as far as they are printed: accuracy is 100 less a tenth of the error.
     scores_agree: bool
 
     @property
     def is_within(self) -> bool | None:
         """Whether both scores are within what rounding allows; None where nothing can be computed."""
-        scores = [score.is_within for score in (self.accuracy, self.scaled_error) if score is not None]
-        return all(scores) if scores else None
+        return None if self.scores is None else all(score.is_within for score in self.scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,25 +168,27 @@ def check_means(published: PublishedFidelity) -> Iterator[MeanCheck]:
 
 def _check(row: PublishedRow, published: PublishedFidelity) -> RowCheck:
     accuracy_step, error_step = published.accuracy_resolution_percent, published.scaled_error_resolution_us_per_ms
-    allowed = (accuracy_step + error_step / _US_PER_MS_PER_PERCENT) / 2.0
-    accuracy = scaled_error = None
+    scores = None
     if row.measured_ns is not None and row.ground_truth_ns is not None:
         pair = row.measured_ns, row.ground_truth_ns
-        ends = _scaled_errors(*pair, published.latency_resolution_ns / 2.0)
-        accuracy = _score(row.accuracy_percent, accuracy_percent(*pair), _accuracies(ends), accuracy_step)
-        scaled_error = _score(row.scaled_error_us_per_ms, scaled_error_us_per_ms(*pair), ends, error_step)
-    (of_error,) = _accuracies((row.scaled_error_us_per_ms,))
-    agrees = abs(row.accuracy_percent - of_error) <= allowed + _SLACK
-    return RowCheck(row=row, accuracy=accuracy, scaled_error=scaled_error, scores_agree=agrees)
+        least, most = _scaled_errors(*pair, published.latency_resolution_ns / 2.0)
+        accuracy = PrintedScore(
+            printed=row.accuracy_percent,
+            computed=accuracy_percent(*pair),
+            least=_accuracy(most),
+            most=_accuracy(least),
+            resolution=accuracy_step,
+        )
+        printed, computed = row.scaled_error_us_per_ms, scaled_error_us_per_ms(*pair)
+        error = PrintedScore(printed=printed, computed=computed, least=least, most=most, resolution=error_step)
+        scores = accuracy, error
+    off = abs(row.accuracy_percent - _accuracy(row.scaled_error_us_per_ms))
+    allowed = (accuracy_step + error_step / _US_PER_MS_PER_PERCENT) / 2.0
+    return RowCheck(row=row, scores=scores, scores_agree=off <= allowed + _SLACK)
 
 
-def _score(printed: float, computed: float, ends: Sequence[float], step: float) -> PrintedScore:
-    return PrintedScore(printed=printed, computed=computed, least=ends[0], most=ends[1], resolution=step)
-
-
-def _accuracies(scaled_errors: Sequence[float]) -> list[float]:
-    """Return the accuracies of scaled errors, the least first where the errors begin with the least."""
-    return [_PERCENT - each / _US_PER_MS_PER_PERCENT for each in reversed(scaled_errors)]
+def _accuracy(scaled_error: float) -> float:
+    return _PERCENT - scaled_error / _US_PER_MS_PER_PERCENT
 
 
 def _scaled_errors(measured_ns: float, ground_truth_ns: float, half_ns: float) -> tuple[float, float]:
@@ -216,15 +216,23 @@ def run_published(arguments: argparse.Namespace) -> int:
 
 
 def _plain(check: RowCheck) -> dict[str, Any]:
-    scores = {
-        name: score and {**asdict(score), "is_within": score.is_within, "is_cut": score.is_cut}
-        for name, score in (("accuracy", check.accuracy), ("scaled_error", check.scaled_error))
-    }
-    return {**asdict(check.row), "is_within": check.is_within, "scores_agree": check.scores_agree, **scores}
+    plain = {**asdict(check.row), "is_within": check.is_within, "scores_agree": check.scores_agree}
+    for name, score in zip(("accuracy", "scaled_error"), check.scores or (None, None), strict=True):
+        plain[name] = score and {**asdict(score), "is_within": score.is_within, "is_cut": score.is_cut}
+    return plain
 
 
 def _parts(rows: Sequence[RowCheck], means: Sequence[MeanCheck]) -> Iterator[Part]:
-    yield _sheet(rows)
+    cells = [
+        (
+            *(each.row.subject, each.row.name, f"{accuracy.printed:.2f}", f"{accuracy.computed:.2f}"),
+            *(f"{error.printed:.3f}", f"{error.computed:.3f}", _SAID[each.is_within]),
+        )
+        for each in rows
+        if each.scores is not None
+        for accuracy, error in (each.scores,)
+    ]
+    yield Sheet(("of", "name", ">accuracy %", ">computed", ">µs/ms", ">computed", ">rounding"), cells)
     computed = [each.is_within for each in rows if each.is_within is not None]
     yield f"{sum(computed)} of {len(computed)} rows with latencies are within rounding"
     for each in rows:
@@ -241,8 +249,8 @@ def _parts(rows: Sequence[RowCheck], means: Sequence[MeanCheck]) -> Iterator[Par
 
 def _complaints(check: RowCheck) -> list[str]:
     found = []
-    for name, unit, score in (("accuracy", "%", check.accuracy), ("scaled error", "µs/ms", check.scaled_error)):
-        if score is not None and not score.is_within:
+    for score, name, unit in zip(check.scores or (), ("accuracy", "scaled error"), ("%", "µs/ms"), strict=False):
+        if not score.is_within:
             reason = ", as if digits had been cut off" if score.is_cut else ""
             ends = f"{score.least:.4f} to {score.most:.4f}"
             found.append(f"{name} {score.printed:g} {unit}, the latencies give {ends}{reason}")
@@ -250,15 +258,3 @@ def _complaints(check: RowCheck) -> list[str]:
         error = check.row.scaled_error_us_per_ms
         found.append(f"accuracy {check.row.accuracy_percent:g} % is not that of its scaled error, {error:g} µs/ms")
     return found
-
-
-def _sheet(rows: Sequence[RowCheck]) -> Sheet:
-    cells = [
-        (
-            *(each.row.subject, each.row.name, f"{accuracy.printed:.2f}", f"{accuracy.computed:.2f}"),
-            *(f"{error.printed:.3f}", f"{error.computed:.3f}", _SAID[each.is_within]),
-        )
-        for each in rows
-        if (accuracy := each.accuracy) is not None and (error := each.scaled_error) is not None
-    ]
-    return Sheet(("of", "name", ">accuracy %", ">computed", ">µs/ms", ">computed", ">rounding"), cells)
