@@ -38,7 +38,6 @@ class DebianPackage:
 
     @property
     def file(self) -> str:
-        """Its name."""
         return self.place.rpartition("/")[2]
 
 

@@ -34,7 +34,6 @@ class Truth:
 
     @property
     def is_same(self) -> bool:
-        """Whether both sides are the same."""
         return not self.phase_ratio and not self.operator_ratio
 
 

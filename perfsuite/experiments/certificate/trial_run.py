@@ -77,7 +77,6 @@ class _Load(Witness):
     has_begun: bool = False
 
     def before(self, n_valid: int) -> None:
-        """Begin the load when it is time."""
         if n_valid >= LOOKS[0][0] // 2 and self.n_processes and not self.has_begun:
             self.has_begun = True
             self.board.set_load(self.n_processes)

@@ -81,13 +81,11 @@ class FidelityExperiment(Experiment):
         return N_PROCESSES * (FidelityKind.PHASES in kinds) + (FidelityKind.KERNELS in kinds)
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
-        """Measure what the given cases need, and keep what came out beside the run's file."""
         request = fidelity_request(self.config, case_ids)
         self.found = record_fidelity(request, lambda text: progress.step(f"fidelity, {text}"))
         write_json(self.config.run_dir / "fidelity.json", self.found.to_plain(), MeasurementError)
 
     def judge(self, case_id: str, reason: str) -> Judgement:
-        """Judge one case."""
         return judge_fidelity(self.found, case_id, reason=reason)
 
 

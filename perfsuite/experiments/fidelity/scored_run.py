@@ -94,19 +94,16 @@ class FidelityRow:
 
     @property
     def accuracy_percent(self) -> float | None:
-        """`perfsuite.experiments.fidelity.scored_run.accuracy_percent` of the row; None where it is not measured."""
         return self._scored(accuracy_percent)
 
     @property
     def scaled_error_us_per_ms(self) -> float | None:
-        """The scaled error of the row; None where it is not measured."""
         return self._scored(scaled_error_us_per_ms)
 
     def _scored(self, score: Callable[[float, float], float]) -> float | None:
         return score(self.measured_ns or 0.0, self.ground_truth_ns or 0.0) if self.is_measured else None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the row as JSON-able values."""
         scores = plain_fields(self, "accuracy_percent", "scaled_error_us_per_ms", "error_ns", "n")
         return {
             **plain_fields(self, "name", "measured_ns", "ground_truth_ns"),
@@ -132,11 +129,9 @@ class FidelityRun:
     problems: tuple[str, ...] = ()
 
     def of(self, kind: FidelityKind) -> tuple[FidelityRow, ...]:
-        """Return the rows of a kind."""
         return tuple(row for row in self.rows if row.kind is kind)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the run as JSON-able values."""
         return {
             "schema": SCHEMA,
             **plain_fields(self, "device", "platform"),

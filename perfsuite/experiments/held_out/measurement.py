@@ -115,7 +115,6 @@ class HeldOutRow:
 
     @property
     def error_ratio(self) -> float:
-        """Forecast less measurement, over the measurement."""
         return self.expected_ns / self.measured_ns - 1.0
 
     @property
@@ -125,7 +124,6 @@ class HeldOutRow:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the measurement is in the forecast's interval."""
         return self.lower_ns <= self.measured_ns <= self.upper_ns
 
 

@@ -28,17 +28,14 @@ class Speed:
 
     @property
     def median_tokens_per_s(self) -> float:
-        """The middle of the processes."""
         return median(self.samples_tokens_per_s)
 
     @property
     def least_tokens_per_s(self) -> float:
-        """The slowest process."""
         return min(self.samples_tokens_per_s)
 
     @property
     def most_tokens_per_s(self) -> float:
-        """The fastest process."""
         return max(self.samples_tokens_per_s)
 
 
@@ -63,7 +60,6 @@ class OffloadSweep:
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases whose speed is reported."""
         return tuple(phase for phase in GRAPH_PHASES if any(phase in each.speeds for each in self.points))
 
     def fastest(self, phase: Phase) -> tuple[OffloadPoint, Speed]:

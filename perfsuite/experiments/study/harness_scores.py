@@ -116,7 +116,6 @@ class AccuracyScale:
     chance: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a reference that is no better than guessing."""
         if not 0.0 <= self.chance < self.reference <= 1.0:
             raise PerfsuiteError(
                 f"accuracy of the reference is {self.reference:g} and of guessing {self.chance:g}; expected "
@@ -124,7 +123,6 @@ class AccuracyScale:
             )
 
     def normalised(self, accuracy: float) -> float:
-        """Return (accuracy - chance) / (reference - chance)."""
         return (accuracy - self.chance) / (self.reference - self.chance)
 
 

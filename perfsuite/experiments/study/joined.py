@@ -34,7 +34,6 @@ class StudyPoint:
     latency: TokenLatency
 
     def latency_s(self, kind: TokenKind) -> float:
-        """Return the seconds of an input or of an output token."""
         return self.latency.prefill_s_per_token if kind is TokenKind.INPUT else self.latency.decode_s_per_token
 
 

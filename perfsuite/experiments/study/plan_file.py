@@ -32,7 +32,6 @@ class TokenLatency:
     source: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no latency."""
         for samples in (self.prefill_samples_s, self.decode_samples_s):
             if not samples or not all(_LEAST_S <= each <= _MOST_S for each in samples):
                 raise PerfsuiteError(
@@ -42,12 +41,10 @@ class TokenLatency:
 
     @property
     def prefill_s_per_token(self) -> float:
-        """Seconds of an input token: the median process."""
         return median(self.prefill_samples_s)
 
     @property
     def decode_s_per_token(self) -> float:
-        """Seconds of an output token: the median process."""
         return median(self.decode_samples_s)
 
 
@@ -94,7 +91,6 @@ class StudyRun:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the study itself must measure the latency."""
         return self.latency is None and self.run_file is None
 
 

@@ -33,7 +33,6 @@ class TimesAgreement:
 
     @property
     def ratio(self) -> float | None:
-        """The eBPF recorder's over the callback recorder's; None where that is nothing."""
         return self.ebpf_ns / self.callback_ns if self.callback_ns else None
 
 
@@ -76,7 +75,6 @@ class RecorderAgreement:
 
     @property
     def is_same(self) -> bool:
-        """Whether both have the same evaluations, operator by operator."""
         return self.n_evaluations > 0 and not (self.n_callback_only or self.n_ebpf_only or self.n_different)
 
 

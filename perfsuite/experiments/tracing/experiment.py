@@ -51,15 +51,12 @@ class TraceExperiment(Experiment):
     kind: str = TRACE
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the cases of the run."""
         yield from trace_cases(self.config.workload, self.config.n_threads)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the processes that the cases need."""
         return len(self._recorders(case_ids))
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
-        """Trace what the given cases need, and keep the traces beside the run's file."""
         from perfsuite.experiments.tracing.findings import trace_findings  # brings NumPy, as what it needs
 
         config = self.config
@@ -72,7 +69,6 @@ class TraceExperiment(Experiment):
             self.found[recorder] = found
 
     def judge(self, case_id: str, reason: str) -> Judgement:
-        """Judge one case by the trace that tells of it."""
         from perfsuite.experiments.tracing.judgement import judge_trace
 
         (recorder,) = self._recorders((case_id,))

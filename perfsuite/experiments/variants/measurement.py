@@ -122,12 +122,10 @@ class VariantRow:
 
     @property
     def error_ratio(self) -> float:
-        """Forecast ratio over the measured one, less 1."""
         return self.forecast_ratio / self.measured_ratio - 1.0
 
     @property
     def absolute_error_ratio(self) -> float:
-        """Forecast time over the measured one, less 1."""
         return self.expected_ns / self.measured_ns - 1.0
 
 

@@ -37,12 +37,10 @@ class CacheHits:
 
     @property
     def lru_hit_ratio(self) -> float:
-        """Hits over accesses, of LRU."""
         return self.n_lru_hits / self.n_accesses if self.n_accesses else 0.0
 
     @property
     def optimum_hit_ratio(self) -> float:
-        """Hits over accesses, of the optimum."""
         return self.n_optimum_hits / self.n_accesses if self.n_accesses else 0.0
 
 

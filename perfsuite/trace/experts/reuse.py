@@ -71,7 +71,6 @@ class LayerReuse:
 
     @property
     def distances(self) -> tuple[int, ...]:
-        """The distances of all activations that have one."""
         return _distances(self.activations)
 
     @property
@@ -95,7 +94,6 @@ class LayerReuse:
         )
 
     def batches(self) -> tuple[tuple[int, ...], ...]:
-        """Return the experts of each iteration."""
         found: dict[int, list[int]] = {}
         for each in self.activations:
             found.setdefault(each.iteration, []).append(each.expert)
