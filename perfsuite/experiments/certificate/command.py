@@ -36,6 +36,11 @@ from perfsuite.workload.scenario import find_scenario
 
 _DEFAULT_RUNS, _BUDGET_S = 20, 90.0
 
+_EXAMPLES = {
+    "perfsuite certify --runs=20": "false alarms: half an hour",
+    "perfsuite certify --runs=20 --inject=0.05 --inject-operator=ffn_up=0.2": "and what is found: an hour and a half",
+}
+
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
@@ -46,11 +51,7 @@ def add_parser(commands: Commands) -> None:
         Compares a build with itself and with a slowed copy: false alarms and found regressions, with bounds, beside the
         rules of other tools. A run takes 90 s. An interrupted certificate continues the next time.
         """,
-        examples={
-            "perfsuite certify --runs=20": "false alarms: half an hour",
-            "perfsuite certify --runs=20 --inject=0.05 --inject-operator=ffn_up=0.2": "and what is found: an hour and "
-            "a half",
-        },
+        examples=_EXAMPLES,
         writes="the runs and the summary, into the cache or --state",
         see=("docs/comparing.md", "docs/results.md"),
     )

@@ -166,7 +166,6 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Fid
     return FidelityRequest(
         profile=profile,
         board=board,
-        engine=facts.engine,
         workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
         log_dir=Path(".perfsuite") / "fidelity",
         n_threads=options.threads or facts.default_threads,

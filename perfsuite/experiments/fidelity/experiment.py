@@ -101,7 +101,6 @@ def fidelity_request(config: RunConfig, case_ids: Collection[str]) -> FidelityRe
     return FidelityRequest(
         profile=config.profile,
         board=config.board,
-        engine=config.engine,
         workload=config.workload,
         log_dir=config.run_dir,
         n_threads=config.n_threads,

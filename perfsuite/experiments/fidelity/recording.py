@@ -23,7 +23,6 @@ from perfsuite.experiments.fidelity.scored_run import (
 )
 from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.board.run_folder import RUN_FOLDER
-from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.phase_tracer import read_trace, tracer_environment
@@ -53,7 +52,6 @@ class FidelityRequest:
 
     profile: Profile
     board: Board
-    engine: Engine
     workload: LlamaWorkload
     #: Where the logs of failed builds go, on this machine.
     log_dir: Path
@@ -125,7 +123,7 @@ def record_fidelity(request: FidelityRequest, announce: Announce) -> FidelityRun
 
 
 def _add_phases(request: FidelityRequest, found: _Findings, announce: Announce) -> None:
-    runs, library = [], request.board.instruments.phase_tracer(request.engine)
+    runs, library = [], request.board.instruments.phase_tracer(request.board.facts().engine)
     for plan in _plans(request, announce, "interposed tracer"):
         with work_folder() as folder:
             tracer = tracer_environment(library, RUN_FOLDER / _CALLS)
@@ -198,11 +196,12 @@ def _plans(request: FidelityRequest, announce: Announce, tracer: str) -> Iterato
 
 
 def _plan(request: FidelityRequest) -> LlamaPlan:
+    facts = request.board.facts()
     plan = llama_plan(
         request.workload,
-        request.engine,
+        facts.engine,
         gguf_path=request.board.place_weights(request.workload.weights),
-        cache_dir=request.board.facts().cache_dir,
+        cache_dir=facts.cache_dir,
         n_threads=request.n_threads,
         opencl=request.opencl,
         n_repetitions=N_REPETITIONS,

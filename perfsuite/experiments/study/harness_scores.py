@@ -107,34 +107,18 @@ def _stderr(where: str, metrics: Mapping[str, Any], metric: str) -> float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyScale:
-    """What accuracies of a task are normalised by: alike for every model, original or quantised."""
-
-    #: Accuracy of the reference, which becomes 1.
-    reference: float
-    #: Accuracy of guessing, which becomes 0: 0 normalises by the reference alone, 0.25 suits four choices.
-    chance: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.chance < self.reference <= 1.0:
-            raise PerfsuiteError(
-                f"accuracy of the reference is {self.reference:g} and of guessing {self.chance:g}; expected "
-                "0 <= guessing < reference <= 1"
-            )
-
-    def normalised(self, accuracy: float) -> float:
-        return (accuracy - self.chance) / (self.reference - self.chance)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskScores:
     """All scores of one task."""
 
     task: StudyTask
-    #: What every model's accuracy is normalised by, the originals' and the quantised ones' alike.
-    scale: AccuracyScale
+    #: Accuracy of the reference, by which every model's is normalised, the originals' and the quantised ones' alike.
+    reference: float
     #: By name of the run.
     of_runs: Mapping[str, HarnessScore]
+
+    def normalised(self, accuracy: float) -> float:
+        """Return (accuracy - chance) / (reference - chance): 1 for the reference, 0 for guessing."""
+        return (accuracy - self.task.chance) / (self.reference - self.task.chance)
 
 
 def read_scores(plan: StudyPlan) -> tuple[TaskScores, ...]:
@@ -155,8 +139,8 @@ def _task_scores(plan: StudyPlan, task: StudyTask) -> TaskScores:
                 f"task {task.name!r}: metric is {score.metric} of {name}, {reference.metric} of {plan.reference}; name "
                 "one that both have"
             )
-    try:
-        scale = AccuracyScale(reference=reference.accuracy, chance=task.chance)
-    except PerfsuiteError as error:
-        raise PerfsuiteError(f"task {task.name!r}, reference {plan.reference}: {error}") from None
-    return TaskScores(task=task, scale=scale, of_runs=of_runs)
+    if reference.accuracy <= task.chance:
+        told = f"accuracy of the reference is {reference.accuracy:g} and of guessing {task.chance:g}"
+        todo = "expected 0 <= guessing < reference <= 1"
+        raise PerfsuiteError(f"task {task.name!r}, reference {plan.reference}: {told}; {todo}")
+    return TaskScores(task=task, reference=reference.accuracy, of_runs=of_runs)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import mean
 
-from perfsuite.experiments.study.harness_scores import AccuracyScale, HarnessScore, TaskScores
+from perfsuite.experiments.study.harness_scores import HarnessScore, TaskScores
 from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, TokenLatency
 
 
@@ -96,7 +96,7 @@ def join(plan: StudyPlan, scores: Sequence[TaskScores], latencies: Mapping[str, 
             task=of_task.task.name,
             run=run,
             score=(score := of_task.of_runs[run.name]),
-            normalised_accuracy=of_task.scale.normalised(score.accuracy),
+            normalised_accuracy=of_task.normalised(score.accuracy),
             latency=latencies[run.name],
         )
         for of_task in scores
@@ -163,24 +163,23 @@ def _quantizations(
         original = originals.get(run.model)
         if original is not None and run is not original:
             names = original.name, run.name
-            accuracies = [of_task.of_runs[name].accuracy for name in names]
-            ratios = quantization_ratios(of_task.scale, accuracies, [latencies[name] for name in names])
+            accuracies = [of_task.normalised(of_task.of_runs[name].accuracy) for name in names]
+            ratios = quantization_ratios(accuracies, [latencies[name] for name in names])
             yield QuantizationRow(task=of_task.task.name, run=run, original=original, ratios=ratios)
 
 
 def quantization_ratios(
-    scale: AccuracyScale, accuracies: Sequence[float], latencies: Sequence[TokenLatency]
+    accuracies: Sequence[float], latencies: Sequence[TokenLatency]
 ) -> tuple[float, float, float] | None:
     """Return M_a, M_prefill and M_decode, each 1 where nothing changes, and above it where quantisation is better.
 
-    M_a is the accuracy of the quantised model over that of the original, both normalised alike; M_prefill and M_decode
-    are latencies of the original over those of the quantised model. The first of two is always the original's; None
-    where that is no better than guessing. Without a chance in the scale the reference cancels out of M_a.
+    M_a is the normalised accuracy of the quantised model over that of the original; M_prefill and M_decode are
+    latencies of the original over those of the quantised model. The first of two is always the original's; None where
+    that is no better than guessing. Without a chance of guessing the reference cancels out of M_a.
     """
-    original, quantized = map(scale.normalised, accuracies)
+    (original, quantized), (before, after) = accuracies, latencies
     if original <= 0.0:
         return None
-    before, after = latencies
     prefill = before.prefill_s_per_token / after.prefill_s_per_token
     return quantized / original, prefill, before.decode_s_per_token / after.decode_s_per_token
 

@@ -19,7 +19,6 @@ from perfsuite.experiments.fidelity.recording import FidelityRequest, record_fid
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import BoardFacts
-from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, Plan, UprobePlan
 from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
@@ -115,7 +114,6 @@ def request(board: Any, folder: Path, *kinds: FidelityKind, **changed: Any) -> F
     asked = FidelityRequest(
         profile=find_profile("host"),
         board=board,
-        engine=find_engine(),
         workload=llama_workload(weights, find_scenario("siso"), flash_attn=True),
         log_dir=folder / "logs",
         n_threads=2,

@@ -21,7 +21,7 @@ def test_each_run_has_its_score_in_each_task(plan: StudyPlan) -> None:
     assert {name: score.accuracy for name, score in of_task.of_runs.items()} == {
         name: numbers[0] for name, numbers in NUMBERS.items()
     }
-    assert of_task.scale.reference == REFERENCE
+    assert of_task.reference == REFERENCE
 
 
 def test_another_metric_of_the_same_name_is_refused(plan: StudyPlan, tmp_path: Path) -> None:

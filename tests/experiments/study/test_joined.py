@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from statistics import harmonic_mean
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.study.command import over_prompts
-from perfsuite.experiments.study.harness_scores import AccuracyScale, read_scores
+from perfsuite.experiments.study.harness_scores import TaskScores, read_scores
 from perfsuite.experiments.study.joined import (
     Study,
     TokenKind,
@@ -23,7 +22,7 @@ from perfsuite.experiments.study.joined import (
     pareto_members,
     quantization_ratios,
 )
-from perfsuite.experiments.study.plan_file import StudyPlan, TokenLatency
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyTask, TokenLatency
 from tests.experiments.study.conftest import accuracies
 
 PAIRS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=12)
@@ -157,48 +156,39 @@ def test_what_is_no_latency_is_refused(samples: tuple[float, ...]) -> None:
         TokenLatency(prefill_samples_s=samples, decode_samples_s=(1.0,), source="run.json")
 
 
-RATIOS = st.floats(min_value=1e-3, max_value=1e3)
-
-
-def scored(scale: AccuracyScale, accuracies: tuple[float, float] = (0.5, 0.4)) -> tuple[float, float, float]:
-    """Return the ratios of a quantisation that is 0.8 and 2 times as fast and keeps 0.4 of 0.5."""
+def scored(reference: float, chance: float = 0.0, accuracies: tuple[float, float] = (0.5, 0.4)) -> list[float]:
+    """Return the ratios of a quantisation that is 0.8 and 2 times as fast, and keeps 0.4 of 0.5."""
     times = ((4.0, 2.0), (5.0, 1.0))
     latencies = [
         TokenLatency(prefill_samples_s=(prefill,), decode_samples_s=(decode,), source="x") for prefill, decode in times
     ]
-    found = quantization_ratios(scale, accuracies, latencies)
+    task = StudyTask(name="a", metric="acc", chance=chance)
+    scores = TaskScores(task=task, reference=reference, of_runs={})
+    found = quantization_ratios([scores.normalised(each) for each in accuracies], latencies)
     assert found is not None
-    return found
+    return list(found)
 
 
 def test_a_score_worked_by_hand() -> None:
     """0.8, 0.8 and 2 give 3 / (1.25 + 1.25 + 0.5) = 1, as an unchanged model has."""
-    found = scored(AccuracyScale(reference=0.9))
-    assert found == (pytest.approx(0.8), 0.8, 2.0)
+    found = scored(0.9)
+    assert found == [pytest.approx(0.8), 0.8, 2.0]
     assert harmonic_quantization(found) == pytest.approx(1.0)
-
-
-@given(accuracy=RATIOS, prefill=RATIOS, decode=RATIOS)
-def test_it_is_the_harmonic_mean(accuracy: float, prefill: float, decode: float) -> None:
-    """No speed makes up for accuracy: three times the least is the most."""
-    score = harmonic_quantization((accuracy, prefill, decode))
-    assert score == pytest.approx(harmonic_mean([accuracy, prefill, decode]))
-    least, most = min(accuracy, prefill, decode), max(accuracy, prefill, decode)
-    assert least * (1 - 1e-12) <= score <= min(most, 3 * least) * (1 + 1e-12)
 
 
 def test_both_accuracies_are_normalised_alike() -> None:
     """By the reference alone it cancels; above chance 0.5 and 0.4 of four choices are 0.25 and 0.15, or nothing."""
     for reference in (0.6, 0.9):
-        assert scored(AccuracyScale(reference=reference))[0] == pytest.approx(0.8)
-        assert scored(AccuracyScale(reference=reference, chance=0.25))[0] == pytest.approx(0.6)
-    scale = AccuracyScale(reference=0.85, chance=0.25)
-    assert [scale.normalised(each) for each in (0.85, 0.25)] == [1.0, 0.0]
-    assert scale.normalised(0.1) < 0
-    assert scored(scale, accuracies=(0.5, 0.25))[0] == 0.0
+        assert scored(reference)[0] == pytest.approx(0.8)
+        assert scored(reference, 0.25)[0] == pytest.approx(0.6)
+    assert scored(0.85, 0.25, (0.5, 0.25))[0] == 0.0
 
 
-@pytest.mark.parametrize(("reference", "chance"), [(0.25, 0.25), (0.2, 0.25), (0.0, 0.0), (1.1, 0.0), (0.5, -0.1)])
-def test_a_reference_must_be_better_than_chance(reference: float, chance: float) -> None:
-    with pytest.raises(PerfsuiteError, match="expected 0 <= guessing < reference <= 1"):
-        AccuracyScale(reference=reference, chance=chance)
+@pytest.mark.parametrize(("reference", "chance"), [(0.25, 0.25), (0.2, 0.25), (0.0, 0.0)])
+def test_a_reference_must_be_better_than_chance(
+    plan: StudyPlan, tmp_path: Path, reference: float, chance: float
+) -> None:
+    accuracies(tmp_path, "ref", reference)
+    told = r"^task 'arc_easy', reference ref: .* expected 0 <= guessing < reference <= 1$"
+    with pytest.raises(PerfsuiteError, match=told):
+        read_scores(replace(plan, tasks=(replace(plan.tasks[0], chance=chance),)))
