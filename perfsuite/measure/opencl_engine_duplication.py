@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.records.events import Phase
@@ -84,8 +84,8 @@ def duplicate_engine_kernels(
 
     `file` returns where a file of the worker's machine can be read here.
 
-    Raises `EngineError` where a phase is neither prefill nor decode, or the engine fails; `MeasurementError` where the
-    layer has not written its log, or lost commands.
+    Raises `EngineError` where the engine fails; `MeasurementError` where the layer has not written its log, or lost
+    commands.
     """
     duplicator = _Duplicator(worker, plan, file)
     chosen = [kernel for phase in plan.phases for kernel in duplicator.chosen(phase)]
@@ -94,10 +94,7 @@ def duplicate_engine_kernels(
 
 def phase_plan(plan: LlamaPlan, phase: str) -> LlamaPlan:
     """Return the plan of one evaluation: the prompt, or a single step on an empty cache."""
-    evaluations = {Phase.PREFILL.value: (max(1, plan.n_prompt), 0), Phase.DECODE.value: (0, 1)}
-    if phase not in evaluations:
-        raise EngineError(f"kernels are duplicated in {' or '.join(evaluations)}, not in {phase!r}")
-    n_prompt, n_gen = evaluations[phase]
+    n_prompt, n_gen = {Phase.PREFILL.value: (max(1, plan.n_prompt), 0), Phase.DECODE.value: (0, 1)}[phase]
     return replace(plan, n_prompt=n_prompt, n_gen=n_gen, n_depth=0, n_repetitions=1)
 
 

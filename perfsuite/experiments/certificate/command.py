@@ -25,8 +25,8 @@ from perfsuite.experiments.certificate.certificate import (
     append_trial,
     certificate,
     read_trials,
+    run_trial,
 )
-from perfsuite.experiments.certificate.trial_run import run_trial
 from perfsuite.experiments.compared_plans import ComparisonSetup
 from perfsuite.measure.environment import environment_engine
 from perfsuite.records.outcome import Outcome

@@ -16,7 +16,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.fidelity.command_published import run_published
-from perfsuite.experiments.fidelity.recording import (
+from perfsuite.experiments.fidelity.experiment import (
     KERNEL_BUDGET_NS,
     N_PROCESSES,
     N_ROUNDS,

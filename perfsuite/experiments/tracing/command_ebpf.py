@@ -18,7 +18,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.experiments.recorder_traces import traced_by_both
 from perfsuite.experiments.tracing.agreement import RecorderAgreement, TimesAgreement, recorder_agreement
-from perfsuite.experiments.tracing.command_run import ebpf_of, own_plan
+from perfsuite.experiments.tracing.command_run import ebpf_plan, own_plan
 from perfsuite.measure.counters import known_counters, usual_counters
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper, install_helper
 from perfsuite.units import format_count, format_ns
@@ -51,7 +51,8 @@ def agree_parser() -> Parser:
 def _agree(options: argparse.Namespace) -> int:
     check_least(options, "threads")
     with taken_device(find_profile(options.device), "trace", options) as taken:
-        plan, ebpf = own_plan(options, taken.board), ebpf_of(options, taken.board)
+        plan = own_plan(options, taken.board)
+        ebpf = ebpf_plan(options, taken.board.instruments.ebpf_helper())
         remarks("trace", options).step(f"{Path(plan.gguf_path).stem}, {options.scenario}, both recorders")
         with work_folder() as folder:
             callback, outside = traced_by_both(plan, "callback", ebpf, taken.board, folder)

@@ -20,7 +20,7 @@ from perfsuite.cli.progress import Progress, remarks
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
-from perfsuite.experiments.tracing.command_lines import ebpf_plan, recording_folder, tell
+from perfsuite.experiments.tracing.command_run import ebpf_plan, recording_folder, tell
 from perfsuite.measure.ebpf import EbpfRecording, start_ebpf
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine import Engine, include_folders, library_build_id

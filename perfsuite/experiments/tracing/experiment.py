@@ -28,7 +28,7 @@ from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recording import TRACE_NAME
 
 if TYPE_CHECKING:
-    from perfsuite.experiments.tracing.findings import TraceFindings
+    from perfsuite.experiments.tracing.judgement import TraceFindings
 
 #: What the recorders of the suite's own are asked for: operators on each thread, and what routers choose.
 _OPERATORS, _EXPERTS = "preload", "experts"
@@ -57,7 +57,7 @@ class TraceExperiment(Experiment):
         return len(self._recorders(case_ids))
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
-        from perfsuite.experiments.tracing.findings import trace_findings  # brings NumPy, as what it needs
+        from perfsuite.experiments.tracing.judgement import trace_findings  # brings NumPy, as what it needs
 
         config = self.config
         plan = replace(run_plan(config), n_repetitions=1)

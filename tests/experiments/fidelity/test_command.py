@@ -16,7 +16,7 @@ from perfsuite.cli.answer import show
 from perfsuite.errors import OpenClError
 from perfsuite.experiments.fidelity.command import fidelity_parts
 from perfsuite.experiments.fidelity.command_published import run_published
-from perfsuite.experiments.fidelity.recording import FidelityRequest
+from perfsuite.experiments.fidelity.experiment import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.measure.plan import DevicesPlan
 from tests.command_streams import Streams

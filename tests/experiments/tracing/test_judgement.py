@@ -15,8 +15,8 @@ from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import reuse_expectation, trace_cases
-from perfsuite.experiments.tracing.findings import TraceFindings, trace_findings
 from perfsuite.experiments.tracing.judgement import (
+    TraceFindings,
     judge_balance,
     judge_growth,
     judge_linearity,
@@ -24,6 +24,7 @@ from perfsuite.experiments.tracing.judgement import (
     judge_trace,
     measured_growth,
     measured_lines,
+    trace_findings,
 )
 from perfsuite.records.ceilings import Bandwidth, Ceilings
 from perfsuite.records.engine_trace import EngineTrace

@@ -15,7 +15,7 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.experiments.fidelity.recording import FidelityRequest, record_fidelity
+from perfsuite.experiments.fidelity.experiment import FidelityRequest, record_fidelity
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import BoardFacts
@@ -98,7 +98,7 @@ def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_pa
         "read_trace": lambda _: with_warm_up(stored_record),
     }
     for name, replacement in replaced.items():
-        monkeypatch.setattr(f"perfsuite.experiments.fidelity.recording.{name}", replacement)
+        monkeypatch.setattr(f"perfsuite.experiments.fidelity.experiment.{name}", replacement)
     return found
 
 
@@ -209,7 +209,7 @@ def test_what_cannot_be_measured_is_a_problem(
     assert names(run, FidelityKind.OPERATORS) == []
     workers.plans.clear()
     failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
-    monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
+    monkeypatch.setattr("perfsuite.experiments.fidelity.experiment.tracer_environment", failing)
     run = recorded(request(workers, tmp_path, FidelityKind.OPERATORS))
     assert (run.problems, workers.plans) == (("phases: phase_tracer.c: does not build",), [])
 
