@@ -22,6 +22,7 @@ from perfsuite.experiments.held_out.measurement import (
     anchor_of,
     measure_held_out,
     summarize,
+    workload_of,
 )
 from perfsuite.measure.ceiling_store import board_calibration
 from perfsuite.units import format_change, format_ns
@@ -50,7 +51,7 @@ def add_parser(commands: Commands) -> None:
 def _held_out(options: argparse.Namespace) -> int:
     profile = find_profile(options.device)
     check_least(options, "threads")
-    workloads = tuple(_workload(text) for text in options.workload) if options.workload else HELD_OUT
+    workloads = tuple(map(workload_of, options.workload)) if options.workload else HELD_OUT
     models_dir = user_cache() / "models"
     for name, _ in workloads:
         resolve(name, cache_dir=models_dir)
@@ -78,13 +79,6 @@ def _held_out(options: argparse.Namespace) -> int:
     plain = {"rows": figures, "summaries": [asdict(each) for each in summaries]}
     give(Answer(parts=lambda: (_sheet(rows), *map(_sentence, summaries)), plain=lambda: plain), options)
     return 0
-
-
-def _workload(text: str) -> tuple[str, int]:
-    name, _, length = text.rpartition(":")
-    if not name or not length.isdecimal() or int(length) < 1:
-        raise PerfsuiteError(f"--workload={text}: expected NAME:PROMPT, such as llama-3.2-1b-q4_0:128")
-    return name, int(length)
 
 
 def _sheet(rows: Sequence[HeldOutRow]) -> Sheet:
