@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.cli.command_help import Commands, add_command
@@ -17,10 +16,8 @@ from perfsuite.device.address import ACCEPTED, asked_reach
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError, meant
 from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, CalibrationPlan, standard_plan
-from perfsuite.expectation.timing.engine_factors import PhaseFactor
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
-from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Efficiency, efficiency
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board, board_name
@@ -81,7 +78,13 @@ def _calibrate(options: argparse.Namespace) -> int:
     times = EngineTimes(calibration)
     shapes = typical_shapes(point.shape for point in calibration.points)
     found = [efficiency(shape, times.operators, ceilings) for shape in shapes]
-    factors = {phase: _plain_factor(factor) for phase, factor in times.factors.items()}
+    factors = {
+        phase: {
+            **asdict(replace(factor, kinds=dict(factor.kinds), groups=dict(factor.groups))),
+            "families": ["/".join(each) for each in sorted(factor.families)],
+        }
+        for phase, factor in times.factors.items()
+    }
     plain = {"operators": [asdict(each) for each in found], "phases": factors}
     give(Answer(parts=lambda: _parts(found, times), plain=lambda: plain), options)
     return 0
@@ -110,16 +113,12 @@ def _weight_type(name: str) -> str:
     return kind.name.lower()
 
 
-def _plain_factor(factor: PhaseFactor) -> dict[str, Any]:
-    mutable = replace(factor, kinds=dict(factor.kinds), groups=dict(factor.groups))
-    return {**asdict(mutable), "families": ["/".join(each) for each in sorted(factor.families)]}
-
-
 def _parts(found: Sequence[Efficiency], times: EngineTimes) -> Iterator[Part]:
     rows = [
         (
-            *(each.shape.op, each.shape.type, _sizes_text(each.shape), each.shape.n_tokens),
-            *(format_ns(each.time_ns), f"{each.flops_per_s / 1e9:.0f}", f"{each.compute_ratio:.0%}"),
+            *((shape := each.shape).op, shape.type),
+            " x ".join(str(n) for n in (shape.n_inner, shape.n_outer, shape.n_heads, shape.n_experts) if n),
+            *(shape.n_tokens, format_ns(each.time_ns), f"{each.flops_per_s / 1e9:.0f}", f"{each.compute_ratio:.0%}"),
             *(f"{each.bytes_per_s / 1e9:.1f}", f"{each.memory_ratio:.0%}", f"{each.spread_ratio:.0%}"),
         )
         for each in found
@@ -132,8 +131,3 @@ def _parts(found: Sequence[Efficiency], times: EngineTimes) -> Iterator[Part]:
             f"factor for each kind ± {factor.spread_ratio * 100:.1f} % from one architecture to the next, "
             f"± {factor.process_spread_ratio * 100:.1f} % from one process to the next{kept}"
         )
-
-
-def _sizes_text(shape: OperatorShape) -> str:
-    sizes = (shape.n_inner, shape.n_outer, shape.n_heads, shape.n_experts)
-    return " x ".join(str(size) for size in sizes if size)

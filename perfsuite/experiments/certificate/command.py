@@ -76,7 +76,10 @@ def _certify(options: argparse.Namespace) -> int:
     check_least(options, "runs", "threads")
     check_generates(named_weights(options).shape, f"--model={options.model}")
     find_scenario(options.scenario)
-    state = options.state or _state_path(options, _build_id(profile, options))
+    state = options.state
+    if state is None:
+        build_id, name = _build_id(profile, options)[:8], _workload_name(options).replace("/", "-")
+        state = user_cache() / "certify" / f"{options.device}-{name}-{build_id}-{__version__}.jsonl"
     trials = list(read_trials(state))
     missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
     if missing:
@@ -103,11 +106,6 @@ def _build_id(profile: Profile, options: argparse.Namespace) -> str:
         return environment_engine().build_id
     with taken_device(profile, "certify", options) as taken:
         return taken.board.facts().engine.build_id
-
-
-def _state_path(options: argparse.Namespace, build_id: str) -> Path:
-    name = f"{options.device}-{_workload_name(options).replace('/', '-')}-{build_id[:8]}-{__version__}.jsonl"
-    return user_cache() / "certify" / name
 
 
 def _workload_name(options: argparse.Namespace) -> str:

@@ -78,17 +78,15 @@ def _phase_sheet(title: str, rows: Sequence[FidelityRow]) -> Sheet:
     cells = [
         (
             *(row.name, row.n, format_ns(row.measured_ns), format_ns(row.ground_truth_ns), row.ground_truth),
-            *(_error_text(row), *_scores(row)),
+            figure("{:+.0f} ns", row.error_ns)
+            if (row.ground_truth_ns or 0) < SHORT_PHASE_NS
+            else format_signed_ns(row.error_ns),
+            *_scores(row),
         )
         for row in rows
     ]
     headings = ("name", ">n", ">measured", ">ground truth", ">by", ">error", ">accuracy", ">µs/ms")
     return Sheet(headings, cells, title)
-
-
-def _error_text(row: FidelityRow) -> str:
-    is_short = (row.ground_truth_ns or 0) < SHORT_PHASE_NS
-    return figure("{:+.0f} ns", row.error_ns) if is_short else format_signed_ns(row.error_ns)
 
 
 def _kernel_sheet(title: str, rows: Sequence[FidelityRow]) -> Sheet:

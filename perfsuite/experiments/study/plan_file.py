@@ -131,6 +131,10 @@ class _Latency:
     prefill_s_per_token: _Time
     decode_s_per_token: _Time
 
+    def known(self) -> TokenLatency:
+        samples_s = (self.prefill_s_per_token,), (self.decode_s_per_token,)
+        return TokenLatency(prefill_samples_s=samples_s[0], decode_samples_s=samples_s[1], source="given")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
@@ -228,14 +232,9 @@ def _runs(path: Path, where: str, model: _Model) -> Iterator[StudyRun]:
             is_original=run.quantization == model.original,
             weights=str(path.parent / weights) if is_path else weights,
             accuracies=_paths(path, run.accuracies),
-            latency=None if run.latency is None else _given(run.latency),
+            latency=run.latency.known() if run.latency else None,
             run_file=None if run.run_file is None else path.parent / run.run_file,
         )
-
-
-def _given(latency: _Latency) -> TokenLatency:
-    prefill_s, decode_s = latency.prefill_s_per_token, latency.decode_s_per_token
-    return TokenLatency(prefill_samples_s=(prefill_s,), decode_samples_s=(decode_s,), source="given")
 
 
 def _paths(path: Path, names: _Names) -> tuple[Path, ...]:

@@ -189,13 +189,11 @@ def _nodes(trace: EngineTrace, operators: Events) -> list[Node | None]:
 
 def _difference(ours: Sequence[Node | None], theirs: Sequence[Node | None]) -> str | None:
     for place, pair in enumerate(zip(ours, theirs, strict=False)):
-        one, other = map(_node_text, pair)
+        one, other = (
+            f"{node.tensor.name} ({node.ops} {list(node.tensor.ne)})" if node else "an unknown one" for node in pair
+        )
         if one != other:
             return f"operator {place} is {one} of the eBPF recorder, {other} of the callback recorder"
     if len(ours) != len(theirs):
         return f"{len(ours)} operators of the eBPF recorder, {len(theirs)} of the callback recorder"
     return None
-
-
-def _node_text(node: Node | None) -> str:
-    return f"{node.tensor.name} ({node.ops} {list(node.tensor.ne)})" if node else "an unknown one"

@@ -38,7 +38,7 @@ from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable, operator_runs, operator_table
 from perfsuite.trace.statistics.operator_statistics import LineFit, fit_line
 from perfsuite.trace.statistics.thread_balance import RoleBalance, least_thread_time, role_balances
-from perfsuite.trace.statistics.token_statistics import Steps, is_attention, role_times, steps_of
+from perfsuite.trace.statistics.token_statistics import is_attention, role_times, steps_of
 from perfsuite.units import format_count, format_ns
 
 
@@ -74,33 +74,26 @@ def trace_findings(
     """
     runs, table = operator_runs(trace), operator_table(trace)
     steps = steps_of(trace, runs, table)
+    roles, times_ns = role_times(steps, runs, table)
+    attention_ns = times_ns[[at for at, role in enumerate(roles) if is_attention(*role)]].sum(axis=0)
+    if trace.n_lost and not complaint:
+        complaint = f"{trace.n_lost} events of the trace were lost"
+    elif trace.cut and not complaint:
+        complaint = f"the trace breaks off: {trace.cut}"
     stretch = _longest_stretch(steps.number[steps.is_decode])
     return TraceFindings(
         workload=workload,
         n_threads=n_threads,
-        complaint=complaint or _incomplete(trace),
+        complaint=complaint,
         has_ends=bool(runs.has_ends.any()),
         least_thread_ns=least_thread_time(runs),
         balances={(each.phase, each.role): each for each in role_balances(runs, table)},
         contexts=tuple(steps.context[steps.is_decode].tolist()),
-        attention_ns=_attention_ns(steps, runs, table),
+        attention_ns=tuple(attention_ns.tolist()),
         decode_ns=_decode_ns(runs, table),
         n_stretch_steps=int(stretch.size),
         layers=expert_reuse(trace.experts[np.isin(trace.experts["iteration"], stretch)], trace.n_experts),
     )
-
-
-def _incomplete(trace: EngineTrace) -> str | None:
-    if trace.n_lost:
-        return f"{trace.n_lost} events of the trace were lost"
-    return f"the trace breaks off: {trace.cut}" if trace.cut else None
-
-
-def _attention_ns(steps: Steps, runs: OperatorRuns, table: OperatorTable) -> tuple[int, ...]:
-    pairs, times_ns = role_times(steps, runs, table)
-    wanted = [at for at, pair in enumerate(pairs) if is_attention(*pair)]
-    found: list[int] = times_ns[wanted].sum(axis=0).tolist()
-    return tuple(found)
 
 
 def _decode_ns(runs: OperatorRuns, table: OperatorTable) -> dict[tuple[str, int | None], float]:

@@ -18,7 +18,6 @@ from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.experiments.variants.measurement import (
     AXES,
     N_PAIRS,
-    Forecast,
     VariantBench,
     VariantPoint,
     VariantRow,
@@ -72,7 +71,11 @@ def _variants(options: argparse.Namespace) -> int:
             models_dir=user_cache() / "models",
             n_pairs=options.pairs,
         )
-        forecast, is_calibrated = _forecast(bench)
+        calibration = board_calibration(bench.board, bench.n_threads, user_cache())
+        if is_calibrated := calibration is not None:
+            forecast = by_calibration(EngineTimes(calibration))
+        else:
+            forecast = by_ceilings(measured_ceilings(bench.board, bench.n_threads))
         rows = measure_variants(points, forecast, bench, told.step)
     summaries, cells = tuple(summarize(rows)), [_cells(row, is_calibrated=is_calibrated) for row in rows]
     sentences = [_sentence(each, is_calibrated=is_calibrated) for each in summaries]
@@ -96,13 +99,6 @@ def _points(options: argparse.Namespace) -> tuple[VariantPoint, ...]:
     if not all(point.workload.is_analytical for point in points):
         raise PerfsuiteError(f"--model={options.model}: its graph is not known, so that nothing forecasts it")
     return points
-
-
-def _forecast(bench: VariantBench) -> tuple[Forecast, bool]:
-    """Forecast by the calibration of the device as it is now, or by its ceilings."""
-    if (found := board_calibration(bench.board, bench.n_threads, user_cache())) is not None:
-        return by_calibration(EngineTimes(found)), True
-    return by_ceilings(measured_ceilings(bench.board, bench.n_threads)), False
 
 
 _HEAD = ("axis", "point", "latency", "forecast", "measured", "interval", "error", "forecast time", "time", "error")
