@@ -17,9 +17,19 @@ from perfsuite.experiments.pairs import Pair
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
-from perfsuite.records.codec import Amount, Count, Number, content_of, from_plain, in_one_line, parse_json, to_plain
+from perfsuite.records.codec import (
+    Amount,
+    Count,
+    Number,
+    content_of,
+    from_plain,
+    in_one_line,
+    parse_json,
+    plain_fields,
+    to_plain,
+)
 from perfsuite.records.events import Phase
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.pairs import LOOKS
 
 #: Raised whenever a field changes its meaning.
@@ -304,7 +314,10 @@ def run_trial(plan: LlamaPlan, comparison: ComparisonSetup, truth: Truth, board:
     pairs, phases = compared.pairs, {phase: Phase(phase) for phase in INJECTED_PHASES}
     return Trial(
         truth=truth,
-        answers={each.case_id: _answer(each) for each in compared.judgements},
+        answers={
+            each.case_id: CaseAnswer(**plain_fields(each, "outcome", "change_ratio", "smallest_effect_ratio"))
+            for each in compared.judgements
+        },
         n_pairs=len(pairs),
         n_discarded=compared.n_discarded,
         duration_s=compared.duration_s,
@@ -314,14 +327,6 @@ def run_trial(plan: LlamaPlan, comparison: ComparisonSetup, truth: Truth, board:
             name: ([pair.old.phase_ns[phase] for pair in pairs], [pair.new.phase_ns[phase] for pair in pairs])
             for name, phase in phases.items()
         },
-    )
-
-
-def _answer(judgement: Judgement) -> CaseAnswer:
-    return CaseAnswer(
-        outcome=judgement.outcome,
-        change_ratio=judgement.change_ratio,
-        smallest_effect_ratio=judgement.smallest_effect_ratio,
     )
 
 
