@@ -49,8 +49,8 @@ def followed(
 ) -> Iterator[EbpfRecording]:
     """Record a process into a folder until the end of the block; then the log is complete.
 
-    The headers of `engine` say what a tensor looks like in a process that uses the same build; `ggml_include` are those
-    of the ggml that the process uses, where they are not to be looked for.
+    The headers of `engine` say what a tensor looks like in a process that uses the same build; `ggml_include` is the
+    folder of the process's own, if it is known, and they are looked for otherwise.
 
     Raises `MeasurementError`: the process is another user's or has no llama.cpp, its tensors look otherwise, or the
     helper cannot attach.
