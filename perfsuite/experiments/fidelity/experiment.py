@@ -105,27 +105,23 @@ class _Findings:
     problems: list[str] = field(default_factory=list)
     platform: str | None = None
 
-    def attempt(self, what: str, measure: Callable[[], None]) -> None:
-        """Keep the reason where a part cannot be measured, and go on with the next."""
-        try:
-            measure()
-        except PerfsuiteError as error:
-            self.problems.append(f"{what}: {error}")
-
 
 def record_fidelity(request: FidelityRequest, announce: Announce) -> FidelityRun:
     """Measure every kind that is asked for; a part that cannot be measured is a problem of the run, with its reason."""
     found = _Findings(conditions=dict(request.board.facts().clock_conditions))
-    if request.kinds & {FidelityKind.PHASES, FidelityKind.OPERATORS}:
-        found.attempt("phases", lambda: _add_phases(request, found, announce))
-        if request.with_uprobes and FidelityKind.PHASES in request.kinds:
-            _add_uprobes(request, found, announce)
-    if FidelityKind.KERNELS in request.kinds:
-        if request.case_ids:
-            found.attempt("kernels", lambda: _add_own_kernels(request, found, announce))
-        if request.opencl is not None and request.with_engine_kernels:
-            opencl = request.opencl
-            found.attempt("the engine's kernels", lambda: _add_engine_kernels(request, opencl, found, announce))
+    has_phases, has_kernels = FidelityKind.PHASES in request.kinds, FidelityKind.KERNELS in request.kinds
+    has_engine_kernels = has_kernels and request.opencl is not None and request.with_engine_kernels
+    for what, is_asked, measure in (
+        ("phases", has_phases or FidelityKind.OPERATORS in request.kinds, _add_phases),
+        ("uprobes", has_phases and request.with_uprobes, _add_uprobes),
+        ("kernels", has_kernels and request.case_ids, _add_own_kernels),
+        ("the engine's kernels", has_engine_kernels, _add_engine_kernels),
+    ):
+        try:
+            if is_asked:
+                measure(request, found, announce)
+        except PerfsuiteError as error:
+            found.problems.append(f"{what}: {error}")
     return FidelityRun(
         device=request.profile.name,
         platform=found.platform,
@@ -177,7 +173,9 @@ def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Annou
     found.rows += _kernel_rows(plan, request, environment)
 
 
-def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: _Findings, announce: Announce) -> None:
+def _add_engine_kernels(request: FidelityRequest, found: _Findings, announce: Announce) -> None:
+    opencl = request.opencl
+    assert opencl is not None
     announce(f"the engine's kernels, {request.n_rounds} rounds, {opencl.device}")
     plan = EngineDuplicationPlan(
         llama=_plan(request),

@@ -204,29 +204,21 @@ def mean_and_worst(rows: Sequence[FidelityRow]) -> tuple[float, float, FidelityR
     return fmean(percent for percent, _ in found), *min(found, key=itemgetter(0))
 
 
-def phase_statement(row: FidelityRow) -> Statement:
-    """Say whether a phase is as accurate as it must be."""
-    is_evaluation = row.name.partition("/")[0] in _EVALUATIONS
-    is_short = not is_evaluation and (row.ground_truth_ns or 0) < SHORT_PHASE_NS
-    least = LEAST_EVALUATION_PERCENT if is_evaluation else LEAST_PHASE_PERCENT
-    claim = f"within {format_ns(MOST_ERROR_NS)}" if is_short else f"accurate to {least:g} %"
-    holds: bool | None = None
+def row_statement(row: FidelityRow) -> Statement:
+    """Say whether a phase or a kernel is as accurate as it must be; undecided where a kernel is too short for that."""
+    is_kernel, is_evaluation = row.kind is FidelityKind.KERNELS, row.name.partition("/")[0] in _EVALUATIONS
+    is_short = not is_evaluation and (row.ground_truth_ns or 0) < (LEAST_KERNEL_NS if is_kernel else SHORT_PHASE_NS)
+    least = LEAST_KERNEL_PERCENT if is_kernel else LEAST_EVALUATION_PERCENT if is_evaluation else LEAST_PHASE_PERCENT
+    claim, text, holds = f"accurate to {least:g} %", _evidence(row), None
+    if is_short and not is_kernel:
+        claim = f"within {format_ns(MOST_ERROR_NS)}"
     if row.error_ns is not None and row.accuracy_percent is not None:
-        holds = abs(row.error_ns) <= MOST_ERROR_NS if is_short else row.accuracy_percent >= least
-    return Statement(name=f"{PHASE_PREFIX}{row.name}", claim=claim, holds=holds, evidence=_evidence(row))
-
-
-def kernel_statement(row: FidelityRow) -> Statement:
-    """Say whether a kernel is as accurate as it must be; undecided where it is too short to be judged."""
-    holds: bool | None = None
-    text = _evidence(row)
-    if row.accuracy_percent is not None:
-        if (row.ground_truth_ns or 0) >= LEAST_KERNEL_NS:
-            holds = row.accuracy_percent >= LEAST_KERNEL_PERCENT
-        else:
+        if is_short and is_kernel:
             text += f"; shorter than {format_ns(LEAST_KERNEL_NS)}, so that it is reported and not judged"
-    claim = f"accurate to {LEAST_KERNEL_PERCENT:g} %"
-    return Statement(name=f"{FIDELITY}/{row.name}", claim=claim, holds=holds, evidence=text)
+        else:
+            holds = abs(row.error_ns) <= MOST_ERROR_NS if is_short else row.accuracy_percent >= least
+    prefix = f"{FIDELITY}/" if is_kernel else PHASE_PREFIX
+    return Statement(name=f"{prefix}{row.name}", claim=claim, holds=holds, evidence=text)
 
 
 def mean_statement(rows: Sequence[FidelityRow]) -> Statement:
@@ -257,8 +249,8 @@ def statements(rows: Sequence[FidelityRow]) -> tuple[Statement, ...]:
     kernels = [row for row in rows if row.kind is FidelityKind.KERNELS]
     judged = [row for row in kernels if not row.is_measured or (row.ground_truth_ns or 0) >= LEAST_KERNEL_NS]
     return (
-        *(phase_statement(row) for row in rows if row.kind is FidelityKind.PHASES),
-        *map(kernel_statement, judged),
+        *(row_statement(row) for row in rows if row.kind is FidelityKind.PHASES),
+        *map(row_statement, judged),
         *((mean_statement(kernels),) if kernels else ()),
     )
 
@@ -287,7 +279,7 @@ def judge_fidelity(run: FidelityRun | None, case_id: str, *, reason: str = "it w
     if kernels and case_id in (MEAN_NAME, ENGINE_NAME):
         statement = mean_statement(kernels) if case_id == MEAN_NAME else engine_statement(kernels)
     elif row is not None:
-        statement = phase_statement(row) if row.kind is FidelityKind.PHASES else kernel_statement(row)
+        statement = row_statement(row)
     else:
         problems = "" if run is None else "; ".join(run.problems)
         return told_judgement(case_id, FIDELITY, Outcome.INVALID, problems or reason)
