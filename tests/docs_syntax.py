@@ -10,13 +10,13 @@ import re
 import shlex
 from collections.abc import Callable, Container
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from _pytest.config import get_config
 
 from perfsuite.cli.whole_parser import whole_parser
+from perfsuite.experiments.tracing.command import word_parser
 from perfsuite.plugin.registration import add_short_names
 
 from .docs_pages import ROOT
@@ -117,8 +117,7 @@ def _own_parser(told: list[str]) -> argparse.ArgumentParser | None:
     """Return the parser of what takes the words behind it by itself, such as 'trace view'."""
     if told[:1] != ["trace"] or told[1:] not in (["view"], ["agree"]):
         return None
-    parser: argparse.ArgumentParser = import_module(f"perfsuite.experiments.tracing.command_{told[1]}")._parser()
-    return parser
+    return word_parser(told[1])
 
 
 def _pytest(command: list[str]) -> str | None:

@@ -25,7 +25,7 @@ def offload_point(
     speeds = ((Phase.PREFILL, prefill), (Phase.DECODE, decode))
     return OffloadPoint(
         n_gpu_layers=n_gpu_layers,
-        speeds=tuple(Speed(phase=phase, samples_tokens_per_s=samples) for phase, samples in speeds),
+        speeds={phase: Speed(samples_tokens_per_s=samples) for phase, samples in speeds},
         placements=tuple(offload_placement(n_gpu_layers, phase) for phase, _ in speeds),
         n_disturbed=n_disturbed,
     )

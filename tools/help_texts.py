@@ -7,13 +7,10 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 
 from perfsuite.cli.registry import COMMANDS, Purpose
 from perfsuite.cli.whole_parser import whole_parser
-
-#: Words of a command that have parsers of their own, which the command's parser does not know.
-_WORDS = {"trace": ("view", "agree", "check", "install_helper")}
+from perfsuite.experiments.tracing.command import WORDS, word_parser
 
 _DEFAULT = re.compile(r" \(default:? ((?:[^()]|\([^()]*\))+)\)$")
 
@@ -79,8 +76,7 @@ def command_texts() -> tuple[CommandText, ...]:
 
 def _command(name: str, parser: argparse.ArgumentParser, purpose: Purpose) -> CommandText:
     word = name.split(" ")[1]
-    modules = [f"perfsuite.experiments.tracing.command_{each}" for each in _WORDS.get(word, ())]
-    apart = [parser for module in modules for parser in [import_module(module)._parser()]]
+    apart = [word_parser(each) for each in WORDS] if word == "trace" else []
     nested = {**_subparsers(parser), **{each.prog.split(" ", 2)[2]: each for each in apart}}
     actions = (leaf for action, each in nested.items() for leaf in _leaves(f"{name} {action}", each, purpose))
     return _text(name, parser, purpose, tuple(actions))

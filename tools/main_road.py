@@ -205,7 +205,7 @@ def _replay(folder: Path) -> None:
     paired = [[case for case in run["cases"] if case["n_pairs"]] for run in runs]
     print(f"{len(runs)} runs, {sum(map(len, paired))} cases in pairs")
     rules: list[tuple[str, _Rule]] = [("perfsuite", _we_claim)]
-    rules += [(peer.name, partial(_peer_claims, peer.name, peer.alarms)) for peer in PEERS]
+    rules += [(name, partial(_peer_claims, name, alarms)) for name, alarms in PEERS.items()]
     for name, rule in rules:
         false = [len(_claims(rule, cases)) for cases in paired]
         found = ", ".join(f"{end[1:]} +{ratio:.0%} {_n_found(rule, paired, end, ratio)}" for end, ratio in _SLOWER)

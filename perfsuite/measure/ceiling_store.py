@@ -105,6 +105,12 @@ def store_calibration(
     return path
 
 
+def board_calibration(board: Board, n_threads: int, cache_dir: Path) -> Calibration | None:
+    """Return the calibration of a board as it is now, with its governor and its engine, as `find_calibration`."""
+    facts, kept_by = board.facts(), board_name(board).kept_by
+    return find_calibration(facts.fingerprint, facts.engine.build_id, n_threads, cache_dir, board=kept_by)
+
+
 def find_calibration(
     fingerprint: Mapping[str, str],
     build_id: str,

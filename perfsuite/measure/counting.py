@@ -35,32 +35,17 @@ _LINKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Port:
-    """The tool for a machine."""
-
     #: What Valgrind calls the machine.
     name: str
     flags: tuple[str, ...] = ()
     #: Of Valgrind's own.
     options: tuple[str, ...] = ()
-    #: What compiles for it on another machine, and what runs it there.
-    compilers: Compilers
-    emulators: tuple[str, ...]
 
 
 _PORTS = {
-    "x86_64": _Port(
-        name="amd64",
-        compilers=Compilers(c=("x86_64-linux-gnu-gcc",), cxx=("x86_64-linux-gnu-g++",)),
-        emulators=("qemu-x86_64-static", "qemu-x86_64"),
-    ),
-    "aarch64": _Port(
-        name="arm64",
-        flags=("-mno-outline-atomics",),
-        # An exclusive store of the processor's own may fail for no reason of the program's, which then tries again.
-        options=("--sim-hints=fallback-llsc",),
-        compilers=Compilers(c=("aarch64-linux-gnu-gcc",), cxx=("aarch64-linux-gnu-g++",)),
-        emulators=("qemu-aarch64-static", "qemu-aarch64"),
-    ),
+    "x86_64": _Port(name="amd64"),
+    # An exclusive store of the processor's own may fail for no reason of the program's, which then tries again.
+    "aarch64": _Port(name="arm64", flags=("-mno-outline-atomics",), options=("--sim-hints=fallback-llsc",)),
 }
 
 
@@ -90,10 +75,11 @@ def build_counting_tool(
     if port is None:
         raise NativeBuildError(f"counting: this machine is {machine}, expected {' or '.join(_PORTS)}; count on one")
     is_own = machine == platform.machine()
-    emulator = () if is_own else (_emulator(port),)
+    emulator = () if is_own else (_emulator(machine),)
+    gnu = f"{machine}-linux-gnu"
     valgrind = unpacked(VALGRIND[machine], cache_dir, tell) / "usr"
     macros = (f"-DVGA_{port.name}=1", f"-DVGP_{port.name}_linux=1", f"-DVGPV_{port.name}_linux_vanilla=1")
-    libraries = valgrind / "lib" / f"{machine}-linux-gnu" / "valgrind"
+    libraries = valgrind / "lib" / gnu / "valgrind"
     archives = [str(libraries / f"lib{name}-{port.name}-linux.a") for name in ("coregrind", "vex", "gcc-sup")]
     root = source_root(_SOURCE)
     program = build_program(
@@ -104,7 +90,7 @@ def build_counting_tool(
         extra=(*_FLAGS, *macros, *port.flags, "-isystem", str(valgrind / "include" / "valgrind")),
         links=(*_LINKS, "-Wl,--start-group", *archives, "-lgcc", "-Wl,--end-group"),
         identity=f"counting {VALGRIND[machine].file}",
-        compilers=OWN_COMPILERS if is_own else port.compilers,
+        compilers=OWN_COMPILERS if is_own else Compilers(c=(f"{gnu}-gcc",), cxx=(f"{gnu}-g++",)),
     )
     preload = f"vgpreload_core-{port.name}-linux.so"  # what Valgrind itself loads into each process
     link = program.with_name(preload)
@@ -168,8 +154,9 @@ def counted_command(tool: CountingTool, command: Sequence[str], rows: str = "row
     return counted, environment
 
 
-def _emulator(port: _Port) -> str:
-    found = next(filter(None, map(shutil.which, port.emulators)), None)
+def _emulator(machine: str) -> str:
+    names = f"qemu-{machine}-static", f"qemu-{machine}"
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        raise NativeBuildError(f"counting: no {port.emulators[0]} on the PATH; install Debian's qemu-user-static")
+        raise NativeBuildError(f"counting: no {names[0]} on the PATH; install Debian's qemu-user-static")
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import lzma
 import tarfile
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -19,8 +18,8 @@ from perfsuite.records.whole_file import make_folder, place_folder
 
 #: Where packages lie for some years, and, by their SHA-1, for ever.
 _PLACES = (
-    "https://deb.debian.org/debian/pool/main/{folder}/{file}",
-    "https://snapshot.debian.org/file/{sha1}",
+    "https://deb.debian.org/debian/pool/main/{package.place}",
+    "https://snapshot.debian.org/file/{package.sha1}",
 )
 _LIMIT_S = 120.0
 _LARGEST_BYTES = 16 << 20
@@ -30,10 +29,8 @@ _LARGEST_BYTES = 16 << 20
 class DebianPackage:
     """One file of Debian's archive."""
 
-    #: Of the archive, such as ``m/musl``.
-    folder: str
-    version: str
-    architecture: str
+    #: In the archive, such as ``m/musl/musl_1.2.3-1_amd64.deb``.
+    place: str
     sha1: str
     sha256: str
     #: The files of it that are used, by the patterns of a shell.
@@ -41,59 +38,43 @@ class DebianPackage:
 
     @property
     def file(self) -> str:
-        """Its name."""
-        return f"{self.folder.rpartition('/')[2]}_{self.version}_{self.architecture}.deb"
+        return self.place.rpartition("/")[2]
 
 
-def _musl(architecture: str, sha1: str, sha256: str) -> DebianPackage:
-    return DebianPackage(
-        folder="m/musl",
-        version="1.2.3-1",
-        architecture=architecture,
-        sha1=sha1,
-        sha256=sha256,
-        parts=("./lib/*/libc.so",),
-    )
-
-
+_MUSL_PARTS = ("./lib/*/libc.so",)
 #: By machine; *source*: Debian 12.
 MUSL = {
-    "x86_64": _musl(
-        "amd64",
-        "da5d506fa7df256e2a5aa1be69569e3ea3497ed4",
-        "4fc1e3d9b579f5c682ca99a4d45aec08d72a2e6b82b4c2e1bbcb7095466ae96d",
+    "x86_64": DebianPackage(
+        place="m/musl/musl_1.2.3-1_amd64.deb",
+        sha1="da5d506fa7df256e2a5aa1be69569e3ea3497ed4",
+        sha256="4fc1e3d9b579f5c682ca99a4d45aec08d72a2e6b82b4c2e1bbcb7095466ae96d",
+        parts=_MUSL_PARTS,
     ),
-    "aarch64": _musl(
-        "arm64",
-        "4007a673c529401a01b67c13708edc223453a947",
-        "6ccf2bf0f479b00411cb8e1eeb048e648718170db5d63bbb4bf4a89350b81468",
+    "aarch64": DebianPackage(
+        place="m/musl/musl_1.2.3-1_arm64.deb",
+        sha1="4007a673c529401a01b67c13708edc223453a947",
+        sha256="6ccf2bf0f479b00411cb8e1eeb048e648718170db5d63bbb4bf4a89350b81468",
+        parts=_MUSL_PARTS,
     ),
 }
 
-
-def _valgrind(architecture: str, sha1: str, sha256: str) -> DebianPackage:
-    libraries = (f"./usr/lib/*/lib{name}-{architecture}-linux.a" for name in ("coregrind", "vex", "gcc-sup"))
-    return DebianPackage(
-        folder="v/valgrind",
-        version="3.24.0-3",
-        architecture=architecture,
-        sha1=sha1,
-        sha256=sha256,
-        parts=("./usr/include/*", "./usr/libexec/valgrind/vgpreload_core-*", *libraries),
-    )
-
-
+_VALGRIND_PARTS = (
+    *("./usr/include/*", "./usr/libexec/valgrind/vgpreload_core-*"),
+    *(f"./usr/lib/*/lib{name}-a*64-linux.a" for name in ("coregrind", "vex", "gcc-sup")),
+)
 #: By machine, the first that knows Arm's dot products; *source*: Debian 13.
 VALGRIND = {
-    "x86_64": _valgrind(
-        "amd64",
-        "00abc56f6ac2554e0576b48b387fcb6570bc739a",
-        "0359e30820ccee7ee5c8d4c951ca276e3978b18f157d71bd77981de05b344907",
+    "x86_64": DebianPackage(
+        place="v/valgrind/valgrind_3.24.0-3_amd64.deb",
+        sha1="00abc56f6ac2554e0576b48b387fcb6570bc739a",
+        sha256="0359e30820ccee7ee5c8d4c951ca276e3978b18f157d71bd77981de05b344907",
+        parts=_VALGRIND_PARTS,
     ),
-    "aarch64": _valgrind(
-        "arm64",
-        "3d4c4d31bea5fccbb3aa84f1f5c4f4c830c5b786",
-        "77c79eb0fa410c2faf9feae46d603aa0915b8c9b7a48d16e872c635d2082db0c",
+    "aarch64": DebianPackage(
+        place="v/valgrind/valgrind_3.24.0-3_arm64.deb",
+        sha1="3d4c4d31bea5fccbb3aa84f1f5c4f4c830c5b786",
+        sha256="77c79eb0fa410c2faf9feae46d603aa0915b8c9b7a48d16e872c635d2082db0c",
+        parts=_VALGRIND_PARTS,
     ),
 }
 
@@ -104,27 +85,25 @@ def unpacked(package: DebianPackage, cache_dir: Path, tell: Callable[[str], obje
     Raises NativeBuildError: it cannot be had, or is another one than it must be.
     """
     folder = cache_dir / "debian" / package.file.removesuffix(".deb")
-    if not folder.is_dir():
-        tell(f"downloading {package.file}")
-        content = _downloaded(package, folder)
-        try:
-            make_folder(folder.parent)
-            sweep_once(str(folder.parent))
-            with work_folder(folder.parent) as work:
-                draft = work / folder.name
-                draft.mkdir()
-                _unpack(content, package.parts, draft)
-                place_folder(draft, folder)
-        except OSError as error:
-            if not folder.is_dir():  # another process may have been there first
-                raise NativeBuildError(f"{folder}: cannot be written ({error.strerror})") from error
+    if folder.is_dir():
+        return folder
+    tell(f"downloading {package.file}")
+    content = _downloaded(package, folder)
+    try:
+        make_folder(folder.parent)
+        sweep_once(str(folder.parent))
+        with work_folder(folder.parent) as work:
+            _unpack(content, package.parts, work / folder.name)
+            place_folder(work / folder.name, folder)
+    except OSError as error:
+        if not folder.is_dir():  # another process may have been there first
+            raise NativeBuildError(f"{folder}: cannot be written ({error.strerror})") from error
     return folder
 
 
 def _downloaded(package: DebianPackage, folder: Path) -> bytes:
     failures = []
-    for place in _PLACES:
-        url = place.format(folder=package.folder, file=package.file, sha1=package.sha1)
+    for url in (place.format(package=package) for place in _PLACES):
         try:
             with urllib.request.urlopen(url, timeout=_LIMIT_S) as answer:  # nosec B310  # https, as above
                 content: bytes = answer.read(_LARGEST_BYTES)
@@ -145,9 +124,7 @@ def _unpack(package: bytes, parts: Sequence[str], to: Path) -> None:
     while (header := package[position : position + 60]) and not header.startswith(b"data.tar.xz"):
         n_bytes = int(header[48:58])
         position += 60 + n_bytes + n_bytes % 2
-    begin = position + 60
-    data = lzma.decompress(package[begin : begin + int(header[48:58])])
-    with tarfile.open(fileobj=io.BytesIO(data)) as files:
+    with tarfile.open(fileobj=io.BytesIO(package[position + 60 :][: int(header[48:58])]), mode="r:xz") as files:
         for member in files:
             content = files.extractfile(member) if any(fnmatchcase(member.name, part) for part in parts) else None
             if content is not None:

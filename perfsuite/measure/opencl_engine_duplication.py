@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.records.events import Phase
@@ -66,11 +66,9 @@ def kernels_since(trace: OpenClTrace, since_ns: int, phase: str) -> tuple[Engine
     return tuple(found.values())
 
 
-def longest_kernels(
-    kernels: Sequence[EngineKernel], *, least_ns: int, n_kernels: int, names: Sequence[str] = ()
-) -> tuple[EngineKernel, ...]:
-    """Return the `n_kernels` longest of at least `least_ns`, of the given names where there are any."""
-    wanted = [each for each in kernels if each.execution_ns >= least_ns and (not names or each.name in names)]
+def longest_kernels(kernels: Sequence[EngineKernel], *, least_ns: int, n_kernels: int) -> tuple[EngineKernel, ...]:
+    """Return the `n_kernels` longest of at least `least_ns`."""
+    wanted = (each for each in kernels if each.execution_ns >= least_ns)
     return tuple(sorted(wanted, key=lambda each: -each.execution_ns)[:n_kernels])
 
 
@@ -86,8 +84,8 @@ def duplicate_engine_kernels(
 
     `file` returns where a file of the worker's machine can be read here.
 
-    Raises `EngineError` where a phase is neither prefill nor decode, or the engine fails; `MeasurementError` where the
-    layer has not written its log, or lost commands.
+    Raises `EngineError` where the engine fails; `MeasurementError` where the layer has not written its log, or lost
+    commands.
     """
     duplicator = _Duplicator(worker, plan, file)
     chosen = [kernel for phase in plan.phases for kernel in duplicator.chosen(phase)]
@@ -96,17 +94,12 @@ def duplicate_engine_kernels(
 
 def phase_plan(plan: LlamaPlan, phase: str) -> LlamaPlan:
     """Return the plan of one evaluation: the prompt, or a single step on an empty cache."""
-    evaluations = {Phase.PREFILL.value: (max(1, plan.n_prompt), 0), Phase.DECODE.value: (0, 1)}
-    if phase not in evaluations:
-        raise EngineError(f"kernels are duplicated in {' or '.join(evaluations)}, not in {phase!r}")
-    n_prompt, n_gen = evaluations[phase]
+    n_prompt, n_gen = {Phase.PREFILL.value: (max(1, plan.n_prompt), 0), Phase.DECODE.value: (0, 1)}[phase]
     return replace(plan, n_prompt=n_prompt, n_gen=n_gen, n_depth=0, n_repetitions=1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Duplicator:
-    """What takes part in each duplication."""
-
     worker: LedWorker
     plan: EngineDuplicationPlan
     file: Callable[[Path], Path]
@@ -123,7 +116,7 @@ class _Duplicator:
         if trace.n_lost:
             raise MeasurementError(f"the OpenCL layer lost {trace.n_lost} commands, so that launches cannot be counted")
         kernels = kernels_since(trace, since_ns, phase)
-        return longest_kernels(kernels, least_ns=plan.least_ns, n_kernels=plan.n_kernels, names=plan.names)
+        return longest_kernels(kernels, least_ns=plan.least_ns, n_kernels=plan.n_kernels)
 
     def duplicated(self, kernel: EngineKernel) -> KernelDuplication:
         """Measure a kernel, after a pilot that says how long it takes."""

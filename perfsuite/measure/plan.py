@@ -227,11 +227,10 @@ class EngineDuplicationPlan(Plan):
     #: The OpenCL layer that the environment brings in, and where the environment says that its log goes.
     layer_library: str
     log_dir: str
-    #: ``prefill`` and ``decode``; of each the longest kernels of `least_ns` or more, of the names given or of all.
+    #: ``prefill`` and ``decode``; of each the longest kernels of `least_ns` or more.
     phases: tuple[str, ...]
     n_kernels: int
     least_ns: int
-    names: tuple[str, ...] = ()
     n_rounds: int
     #: As in a `DuplicationPlan`.
     budget_ns: int

@@ -80,17 +80,13 @@ class _Recipient:
 @contextmanager
 def _forwarded() -> Iterator[_Recipient]:
     recipient = _Recipient()
-    previous = {number: signal.signal(number, recipient.take) for number in _FORWARDED if not _is_ignored(number)}
+    heard = [each for each in _FORWARDED if signal.getsignal(each) is not signal.SIG_IGN]  # as nohup ignores some
+    previous = {number: signal.signal(number, recipient.take) for number in heard}
     try:
         yield recipient
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _is_ignored(number: signal.Signals) -> bool:
-    """Tell whether whoever started us wants a signal ignored, as nohup does: the program inherits that."""
-    return signal.getsignal(number) is signal.SIG_IGN
 
 
 def _in_foreground() -> bool:

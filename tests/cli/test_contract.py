@@ -9,7 +9,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,13 @@ from perfsuite.cli.given_paths import _INPUTS, _OUTPUTS
 from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
 from perfsuite.cli.whole_parser import parser_of, whole_parser
 from perfsuite.device.lock import lock_holder
+from perfsuite.experiments.tracing.command import WORDS, word_parser
 from perfsuite.workload.shapes.operation_shape import Operation
 from tests.command_streams import Refused, Streams
 
 from ..device.lock_processes import held_by
 
 _ROOT = Path(__file__).resolve().parents[2]
-
-#: What stands behind 'perfsuite trace' has parsers of its own.
-_WORDS = ("view", "agree", "check", "install-helper")
 
 Parser = argparse.ArgumentParser
 
@@ -48,18 +45,11 @@ def _leaves(name: str, parser: Parser) -> Iterator[tuple[str, Parser]]:
         yield from _leaves(f"{name} {each}", below)
 
 
-def _word_parser(word: str) -> Parser:
-    """Return the parser that a word of 'perfsuite trace' uses, without doing what it does."""
-    parser = import_module(f"perfsuite.experiments.tracing.command_{word.replace('-', '_')}")._parser()
-    assert isinstance(parser, Parser)
-    return parser
-
-
 def _all() -> dict[str, Parser]:
     parsers = dict(_leaves("perfsuite", whole_parser()))
     del parsers["perfsuite"]
-    for word in _WORDS:
-        parsers |= dict(_leaves(f"perfsuite trace {word}", _word_parser(word)))
+    for word in WORDS:
+        parsers |= dict(_leaves(f"perfsuite trace {word}", word_parser(word)))
     return parsers
 
 
@@ -85,8 +75,8 @@ class Example:
     def options(self) -> argparse.Namespace:
         """What the parser that runs makes of it."""
         words = self.words
-        is_word = words[0] == "trace" and words[1] in _WORDS
-        parser = _word_parser(words[1]) if is_word else parser_of(words)
+        is_word = words[0] == "trace" and words[1] in WORDS
+        parser = word_parser(words[1]) if is_word else parser_of(words)
         return parser.parse_args(words[2:] if is_word else words)
 
     def having(self, option: str) -> list[str]:

@@ -18,7 +18,7 @@ from perfsuite.experiments.recorder_traces import (
     traced_by_engine,
     traced_run,
 )
-from perfsuite.experiments.tracing.recorder_agreement import recorder_agreement
+from perfsuite.experiments.tracing.agreement import recorder_agreement
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder

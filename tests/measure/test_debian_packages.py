@@ -34,9 +34,7 @@ def archive() -> bytes:
 
 
 PACKAGE = DebianPackage(
-    folder="m/musl",
-    version="1.2.3-1",
-    architecture="arm64",
+    place="m/musl/musl_1.2.3-1_arm64.deb",
     sha1="5ha1",
     sha256=hashlib.sha256(archive()).hexdigest(),
     parts=("./lib/*/libc.so",),

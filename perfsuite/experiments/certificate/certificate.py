@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.codec import Amount, Count, Number, content_of, from_plain, in_one_line, parse_json, to_plain
+from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
+from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
+from perfsuite.experiments.pairs import Pair
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import Witness
+from perfsuite.records.codec import (
+    Amount,
+    Count,
+    Number,
+    content_of,
+    from_plain,
+    in_one_line,
+    parse_json,
+    plain_fields,
+    to_plain,
+)
+from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
+from perfsuite.verdict.pairs import LOOKS
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
@@ -34,7 +52,6 @@ class Truth:
 
     @property
     def is_same(self) -> bool:
-        """Whether both sides are the same."""
         return not self.phase_ratio and not self.operator_ratio
 
 
@@ -85,23 +102,20 @@ def read_trials(path: Path) -> tuple[Trial, ...]:
     """
     if not os.path.lexists(path):
         return ()
-    return tuple(_trials(path, content_of(path, MeasurementError, _TODO).split(b"\n")[:-1]))
+    lines = content_of(path, MeasurementError, _TODO).split(b"\n")[:-1]
+    return tuple(_trial(f"{path}:{number}: is not a trial", line) for number, line in enumerate(lines, 1))
 
 
-def _trials(path: Path, lines: list[bytes]) -> Iterator[Trial]:
-    for number, line in enumerate(lines, 1):
-        where = f"{path}:{number}: is not a trial"
-        try:
-            plain = parse_json(line)
-        except (ValueError, RecursionError) as error:
-            raise MeasurementError(f"{where} ({in_one_line(error)}); {_TODO}") from error
-        yield from_plain(plain, Trial, where, MeasurementError, _TODO, schema=SCHEMA, is_closed=True)
+def _trial(where: str, line: bytes) -> Trial:
+    try:
+        plain = parse_json(line)
+    except (ValueError, RecursionError) as error:
+        raise MeasurementError(f"{where} ({in_one_line(error)}); {_TODO}") from error
+    return from_plain(plain, Trial, where, MeasurementError, _TODO, schema=SCHEMA, is_closed=True)
 
 
 #: The phases whose verdicts stand for a slowdown of the engine.
 INJECTED_PHASES = ("prefill", "decode")
-
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,11 +202,11 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
     A comparison that was INVALID is no comparison: it is counted in no rate but that of the load, for which it is a
     right answer.
     """
-    n_invalid = sum(not _was_judged(trial) for trial in trials if not trial.truth.is_loaded)
-    trials = [trial for trial in trials if _was_judged(trial) or trial.truth.is_loaded]
-    same = [trial for trial in trials if trial.truth.is_same and not trial.truth.is_loaded]
-    by_operator = [trial for trial in trials if trial.truth.operator]
-    loaded = [trial for trial in trials if trial.truth.is_loaded]
+    judged = [trial for trial in trials if trial.truth.is_loaded or _was_judged(trial)]
+    same = [trial for trial in judged if trial.truth.is_same and not trial.truth.is_loaded]
+    by_operator = [trial for trial in judged if trial.truth.operator]
+    loaded = [trial for trial in judged if trial.truth.is_loaded]
+    effects = {phase: _median_effect(_answers(same, phase)) for phase in INJECTED_PHASES}
     return Certificate(
         false_alarms=_outcome_rate(same, Outcome.REGRESSED),
         false_improvements=_outcome_rate(same, Outcome.IMPROVED),
@@ -201,26 +215,26 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
         ),
         phase_false_alarms=_power(same, _is_found).all,
         passes=_outcome_rate(same, Outcome.PASS),
-        power=_powers(trials, _is_found),
+        power=_powers(judged, _is_found),
         attributions=_rate(trial.carrier == trial.truth.operator for trial in by_operator),
         loaded_false_alarms=_outcome_rate(loaded, Outcome.REGRESSED),
-        n_invalid=n_invalid,
+        n_invalid=len(trials) - len(judged),
         mean_pairs=mean(trial.n_pairs for trial in same) if same else None,
         mean_duration_s=mean(trial.duration_s for trial in same) if same else None,
-        longest_duration_s=max((trial.duration_s for trial in trials if not trial.truth.is_loaded), default=None),
-        smallest_effect_ratio=_smallest_effects(same),
+        longest_duration_s=max((trial.duration_s for trial in judged if not trial.truth.is_loaded), default=None),
+        smallest_effect_ratio={phase: effect for phase, effect in effects.items() if effect is not None},
         by_case={id_: _case_rates(same, id_) for id_ in dict.fromkeys(id_ for trial in same for id_ in trial.answers)},
-        peers=tuple(_peer(name, trials, same) for name in dict.fromkeys(n for t in trials for n in t.peer_alarms)),
+        peers=tuple(_peer(name, judged, same) for name in dict.fromkeys(n for t in judged for n in t.peer_alarms)),
     )
 
 
-def clopper_pearson(k: int, n: int, confidence: float = _CONFIDENCE) -> tuple[float, float]:
-    """Return the one-sided lower and upper bounds of a rate, each at `confidence`; 0 and 1 without any trial."""
+def clopper_pearson(k: int, n: int) -> tuple[float, float]:
+    """Return the lower and upper bounds of a rate, each one-sided at 95 %; 0 and 1 without any trial."""
     if n == 0:
         return 0.0, 1.0
     from scipy.stats import binomtest  # late, for its import takes longer than most commands
 
-    interval = binomtest(k, n).proportion_ci(confidence_level=2 * confidence - 1, method="exact")
+    interval = binomtest(k, n).proportion_ci(confidence_level=0.9, method="exact")
     return float(interval.low), float(interval.high)
 
 
@@ -239,16 +253,14 @@ def _outcome_rate(trials: Sequence[Trial], outcome: Outcome) -> Rate:
     return _rate(answer.outcome is outcome for trial in trials for answer in trial.answers.values())
 
 
-_NO_ANSWER = CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
-
-
-def _answer(trial: Trial, phase: str) -> CaseAnswer:
-    wanted = (id_ for id_ in trial.answers if id_.startswith("phase/") and id_.endswith(f"/{phase}"))
-    return trial.answers.get(next(wanted, ""), _NO_ANSWER)
+def _answers(trials: Sequence[Trial], phase: str) -> list[CaseAnswer]:
+    """Return what was stated of a phase itself, where it was measured."""
+    found = (pair for trial in trials for pair in trial.answers.items())
+    return [answer for case_id, answer in found if case_id.startswith("phase/") and case_id.endswith(f"/{phase}")]
 
 
 def _is_found(trial: Trial, phase: str) -> bool:
-    return _answer(trial, phase).outcome is Outcome.REGRESSED
+    return any(answer.outcome is Outcome.REGRESSED for answer in _answers([trial], phase))
 
 
 def _powers(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> dict[str, Power]:
@@ -265,18 +277,16 @@ def _power(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> Powe
 
 def _case_rates(same: Sequence[Trial], case_id: str) -> CaseRates:
     answers = [trial.answers[case_id] for trial in same if case_id in trial.answers]
-    effects = [each.smallest_effect_ratio for each in answers if each.smallest_effect_ratio is not None]
     return CaseRates(
         false_alarms=_rate(each.outcome is Outcome.REGRESSED for each in answers),
         passes=_rate(each.outcome is Outcome.PASS for each in answers),
-        smallest_effect_ratio=median(effects) if effects else None,
+        smallest_effect_ratio=_median_effect(answers),
     )
 
 
-def _smallest_effects(same: Sequence[Trial]) -> dict[str, float]:
-    effects = {phase: [_answer(trial, phase).smallest_effect_ratio for trial in same] for phase in INJECTED_PHASES}
-    known = {phase: [each for each in found if each is not None] for phase, found in effects.items()}
-    return {phase: median(found) for phase, found in known.items() if found}
+def _median_effect(answers: Iterable[CaseAnswer]) -> float | None:
+    effects = [each.smallest_effect_ratio for each in answers if each.smallest_effect_ratio is not None]
+    return median(effects) if effects else None
 
 
 def _peer(name: str, trials: Sequence[Trial], same: Sequence[Trial]) -> PeerRates:
@@ -284,3 +294,63 @@ def _peer(name: str, trials: Sequence[Trial], same: Sequence[Trial]) -> PeerRate
         return trial.peer_alarms.get(name, {}).get(phase, False)
 
     return PeerRates(name=name, false_alarms=_power(same, alarms).all, power=_powers(trials, alarms))
+
+
+def run_trial(plan: LlamaPlan, comparison: ComparisonSetup, truth: Truth, board: Board) -> Trial:
+    """Compare the plan with itself, the new side slowed down as `truth` says, and keep what is answered."""
+    slowed = replace(
+        plan,
+        inject_phases=INJECTED_PHASES if truth.phase_ratio else (),
+        inject_phase_ratio=truth.phase_ratio,
+        inject_op=truth.operator,
+        inject_ratio=truth.operator_ratio,
+    )
+    load = _Load(board=board, n_processes=plan.n_threads if truth.is_loaded else 0)
+    try:
+        compared = compare_plans(comparison, (plan, slowed), board, load)
+    finally:
+        if load.has_begun:
+            board.set_load(0)
+    pairs, phases = compared.pairs, {phase: Phase(phase) for phase in INJECTED_PHASES}
+    return Trial(
+        truth=truth,
+        answers={
+            each.case_id: CaseAnswer(**plain_fields(each, "outcome", "change_ratio", "smallest_effect_ratio"))
+            for each in compared.judgements
+        },
+        n_pairs=len(pairs),
+        n_discarded=compared.n_discarded,
+        duration_s=compared.duration_s,
+        carrier=compared.carrier,
+        peer_alarms=_peer_alarms(pairs),
+        samples_ns={
+            name: ([pair.old.phase_ns[phase] for pair in pairs], [pair.new.phase_ns[phase] for pair in pairs])
+            for name, phase in phases.items()
+        },
+    )
+
+
+def _peer_alarms(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
+    samples = {
+        phase: PeerSamples(
+            old=tuple(pair.old_repetitions_ns[Phase(phase)] for pair in pairs),
+            new=tuple(pair.new_repetitions_ns[Phase(phase)] for pair in pairs),
+        )
+        for phase in INJECTED_PHASES
+        if pairs
+    }
+    return {peer: {phase: alarms(each) for phase, each in samples.items()} for peer, alarms in PEERS.items()}
+
+
+@dataclass
+class _Load(Witness):
+    """Busy loops on the board, one a thread of the engine, that begin half way to the first look."""
+
+    board: Board
+    n_processes: int
+    has_begun: bool = False
+
+    def before(self, n_valid: int) -> None:
+        if n_valid >= LOOKS[0][0] // 2 and self.n_processes and not self.has_begun:
+            self.has_begun = True
+            self.board.set_load(self.n_processes)

@@ -25,21 +25,16 @@ from perfsuite.experiments.certificate.certificate import (
     append_trial,
     certificate,
     read_trials,
+    run_trial,
 )
-from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
 from perfsuite.experiments.compared_plans import ComparisonSetup
-from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.environment import environment_engine
+from perfsuite.records.outcome import Outcome
 from perfsuite.records.whole_file import write_json
 from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 
 _DEFAULT_RUNS, _BUDGET_S = 20, 90.0
-
-_ABOUT = """
-Compares a build with itself and with a slowed copy: false alarms and found regressions, with bounds, beside the rules
-of other tools. A run takes 90 s. An interrupted certificate continues the next time.
-"""
 
 _EXAMPLES = {
     "perfsuite certify --runs=20": "false alarms: half an hour",
@@ -52,7 +47,10 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "certify",
-        about=_ABOUT,
+        about="""
+        Compares a build with itself and with a slowed copy: false alarms and found regressions, with bounds, beside the
+        rules of other tools. A run takes 90 s. An interrupted certificate continues the next time.
+        """,
         examples=_EXAMPLES,
         writes="the runs and the summary, into the cache or --state",
         see=("docs/comparing.md", "docs/results.md"),
@@ -78,35 +76,28 @@ def _certify(options: argparse.Namespace) -> int:
     check_least(options, "runs", "threads")
     check_generates(named_weights(options).shape, f"--model={options.model}")
     find_scenario(options.scenario)
-    state = options.state or _state_path(options, _build_id(profile, options))
+    state = options.state
+    if state is None:
+        build_id, name = _build_id(profile, options)[:8], _workload_name(options).replace("/", "-")
+        state = user_cache() / "certify" / f"{options.device}-{name}-{build_id}-{__version__}.jsonl"
     trials = list(read_trials(state))
     missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
     if missing:
-        with taken_device(profile, "certify", options) as taken:
-            _measure(missing, state, trials, _setup(options, profile, taken.board), taken.board, options)
+        with taken_device(profile, "certify", options) as taken, progress("certify", options) as told:
+            run = engine_run(options, taken.board)  # with as many threads as the device leaves processors
+            comparison = ComparisonSetup.of(run.workload, profile, _BUDGET_S)
+            for at, truth in enumerate(missing):
+                told.step("runs", at, len(missing))
+                trial = run_trial(run.plan, comparison, truth, taken.board)
+                append_trial(state, trial)
+                trials.append(trial)
+                told.remark(f"{len(trials)} runs, {_told(trial)}")
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
-    write_json(_summary_path(state), plain, MeasurementError)
+    summary = state.with_suffix(".json" if state.suffix != ".json" else ".summary.json")  # never onto the runs
+    write_json(summary, plain, MeasurementError)
     give(Answer(parts=lambda: _parts(found), plain=lambda: plain), options)
     return 0
-
-
-def _measure(
-    missing: Sequence[Truth],
-    state: Path,
-    trials: list[Trial],
-    setup: TrialSetup,
-    board: Board,
-    options: argparse.Namespace,
-) -> None:
-    """Add a trial for each truth, with as many threads as the device's conditions leave processors."""
-    with progress("certify", options) as told:
-        for at, truth in enumerate(missing):
-            told.step("runs", at, len(missing))
-            trial = run_trial(setup, truth, board)
-            append_trial(state, trial)
-            trials.append(trial)
-            told.remark(f"{len(trials)} runs, {_told(trial)}")
 
 
 def _build_id(profile: Profile, options: argparse.Namespace) -> str:
@@ -115,22 +106,6 @@ def _build_id(profile: Profile, options: argparse.Namespace) -> str:
         return environment_engine().build_id
     with taken_device(profile, "certify", options) as taken:
         return taken.board.facts().engine.build_id
-
-
-def _setup(options: argparse.Namespace, profile: Profile, board: Board) -> TrialSetup:
-    run = engine_run(options, board)
-    return TrialSetup(plan=run.plan, comparison=ComparisonSetup.of(run.workload, profile, _BUDGET_S))
-
-
-def _summary_path(state: Path) -> Path:
-    """Return where the summary goes: beside the runs, and never onto them."""
-    return state.with_suffix(".json" if state.suffix != ".json" else ".summary.json")
-
-
-def _state_path(options: argparse.Namespace, build_id: str) -> Path:
-    """Return where the runs of this device, workload, engine and suite are kept."""
-    name = f"{options.device}-{_workload_name(options).replace('/', '-')}-{build_id[:8]}-{__version__}.jsonl"
-    return user_cache() / "certify" / name
 
 
 def _workload_name(options: argparse.Namespace) -> str:
@@ -164,7 +139,6 @@ def _ratio(name: str, text: str) -> float:
 
 
 def _missing(wanted: Sequence[Truth], trials: Sequence[Trial]) -> Iterator[Truth]:
-    """Yield what is wanted and not there yet."""
     there = [trial.truth for trial in trials]
     for truth in wanted:
         if truth in there:
@@ -174,30 +148,22 @@ def _missing(wanted: Sequence[Truth], trials: Sequence[Trial]) -> Iterator[Truth
 
 
 def _told(trial: Trial) -> str:
-    regressed = [case_id for case_id, each in trial.answers.items() if each.outcome.value == "regressed"]
-    truth = trial.truth
+    truth, n_regressed = trial.truth, sum(each.outcome is Outcome.REGRESSED for each in trial.answers.values())
     done = f"phases {truth.phase_ratio:+.0%}" if truth.phase_ratio else "nothing slowed"
     done = f"{truth.operator} {truth.operator_ratio:+.0%}" if truth.operator else done
     load = ", loaded half way" if truth.is_loaded else ""
     return (
-        f"{done}{load}: {len(regressed)} regressed of {len(trial.answers)}, carrier {trial.carrier}, "
+        f"{done}{load}: {n_regressed} regressed of {len(trial.answers)}, carrier {trial.carrier}, "
         f"{trial.n_pairs} pairs in {trial.duration_s:.0f} s"
     )
 
 
 def _parts(found: Certificate) -> Iterator[Part]:
-    yield Sheet(
-        ("", "k of n", "rate", "95 % bounds"),
-        [
-            (
-                title,
-                f"{rate.k} of {rate.n}",
-                percent(rate.ratio, 2),
-                f"{rate.lower * 100:.2f} to {percent(rate.upper, 2)}",
-            )
-            for title, rate in _rows(found)
-        ],
-    )
+    rows = [
+        (title, f"{rate.k} of {rate.n}", percent(rate.ratio, 2), f"{rate.lower * 100:.2f} to {percent(rate.upper, 2)}")
+        for title, rate in _rows(found)
+    ]
+    yield Sheet(("", "k of n", "rate", "95 % bounds"), rows)
     if found.mean_pairs is not None:
         yield f"pairs a run without change: {found.mean_pairs:.1f} in {found.mean_duration_s:.0f} s on average"
     for phase, ratio in found.smallest_effect_ratio.items():

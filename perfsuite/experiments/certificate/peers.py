@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -21,88 +21,75 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSamples:
-    """Raw latencies of both sides, ns: for each process, in the order in which they ran, those of its repetitions.
-
-    Raises ValueError: a side has no process, a process no repetition, or a latency is not positive.
-    """
+    """Raw latencies of both sides, ns: for each process, in the order in which they ran, those of its repetitions."""
 
     old: tuple[tuple[int, ...], ...]
     new: tuple[tuple[int, ...], ...]
 
-    def __post_init__(self) -> None:
-        """Refuse what no rule can be applied to."""
-        for side, processes in (("old", self.old), ("new", self.new)):
-            if not processes or not all(processes):
-                raise ValueError(f"{side}: a side without processes, or a process without repetitions")
-            if min(chain(*processes)) <= 0:
-                raise ValueError(f"{side}: a latency is not positive: {min(chain(*processes))} ns")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    """A rule, where it comes from, and whether it would claim that samples are slower."""
-
-    name: str
-    source: str
-    alarms: Callable[[PeerSamples], bool]
-
 
 def mean_alarms(samples: PeerSamples, *, threshold_ratio: float) -> bool:
-    """Hold the mean of one process against that of one other: new > old (1 + threshold)."""
+    """Hold the mean of one process against that of one other: new > old (1 + threshold).
+
+    *Source*: pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail).
+    """
     return fmean(samples.new[0]) > fmean(samples.old[0]) * (1.0 + threshold_ratio)
 
 
-def asv_alarms(samples: PeerSamples, *, factor: float = 1.1, p_threshold: float = 0.002) -> bool:
-    """Pool the processes of each side: medians apart by `factor`, and a two-sided Mann-Whitney p below the threshold.
+def asv_alarms(samples: PeerSamples) -> bool:
+    """Pool the processes of each side: medians apart by a factor of 1.1, and a two-sided Mann-Whitney p below 0.002.
 
     One repetition a side is judged by the factor alone. Where even separate samples could not reach the threshold, the
     99 % intervals of the medians would have to be apart; of so few samples they are infinite, so nothing is claimed.
+
+    *Source*: asv, commands/compare.py, _is_result_better, and statistics.py, is_different.
     """
     old, new = tuple(chain(*samples.old)), tuple(chain(*samples.new))
-    if median(new) <= factor * median(old):
+    if median(new) <= 1.1 * median(old):
         return False
     if len(old) == 1 or len(new) == 1:
         return True
     n_orders = math.comb(len(old) + len(new), len(old))  # one over it is the least p that there can be
-    return n_orders > 1.0 / p_threshold and _mann_whitney_p(old, new) < p_threshold
+    return n_orders > 500 and _mann_whitney_p(old, new) < 0.002
 
 
-def google_benchmark_alarms(samples: PeerSamples, *, p_threshold: float = 0.05) -> bool:
-    """Apply a two-sided Mann-Whitney test to the repetitions of one process each, from 2 repetitions on."""
+def google_benchmark_alarms(samples: PeerSamples) -> bool:
+    """Apply a two-sided Mann-Whitney test to the repetitions of one process each, from 2 repetitions on.
+
+    *Source*: google/benchmark, tools/gbench/report.py, calc_utest (compare.py, --alpha 0.05).
+    """
     old, new = samples.old[0], samples.new[0]
-    if min(len(old), len(new)) < 2:
-        return False
-    return median(new) > median(old) and _mann_whitney_p(old, new) < p_threshold
+    return min(len(old), len(new)) > 1 and median(new) > median(old) and _mann_whitney_p(old, new) < 0.05
 
 
-def tango_alarms(samples: PeerSamples, *, z_threshold: float = 2.6, threshold_ratio: float = 0.005) -> bool:
+def tango_alarms(samples: PeerSamples) -> bool:
     """Test paired differences: mean / (deviation / sqrt(n)) >= 2.6, and a mean of more than 0.5 % of the old one.
 
     Tango interleaves single calls of both sides in one process. Here a pair is the medians of two processes that ran
     one beside the other; processes without a partner are left out.
+
+    *Source*: tango-bench, lib.rs, DiffEstimate::build.
     """
     pairs = [(median(old), median(new)) for old, new in zip(samples.old, samples.new, strict=False)]
     differences = [new - old for old, new in pairs]
-    if len(pairs) < 2 or fmean(differences) / fmean(old for old, _ in pairs) <= threshold_ratio:
+    if len(pairs) < 2 or fmean(differences) / fmean(old for old, _ in pairs) <= 0.005:
         return False
-    return fmean(differences) >= z_threshold * stdev(differences) / math.sqrt(len(pairs))
+    return fmean(differences) >= 2.6 * stdev(differences) / math.sqrt(len(pairs))
 
 
-def criterion_alarms(
-    samples: PeerSamples, *, noise_ratio: float = 0.01, significance: float = 0.05, confidence: float = 0.95
-) -> bool:
-    """Bootstrap within one process each: the means differ, and the whole interval of their change is above the noise.
+def criterion_alarms(samples: PeerSamples) -> bool:
+    """Bootstrap within one process each: means differ (p < 0.05), and the 95 % interval of their change is above 1 %.
 
     p is that of Welch's t among resamples of both sides mixed, two-sided; the interval is the percentile interval of
     mean(new) / mean(old) - 1 among resamples of each side. The resamples are the same on every call.
+
+    *Source*: criterion.rs, analysis/compare.rs, and report.rs, compare_to_threshold.
     """
     old, new = np.array(samples.old[0], dtype=np.float64), np.array(samples.new[0], dtype=np.float64)
     if min(len(old), len(new)) < 2:
         return False
     generator = np.random.default_rng(_SEED)
     change = _resamples(generator, new, len(new)).mean(axis=1) / _resamples(generator, old, len(old)).mean(axis=1) - 1.0
-    is_above_noise = bool(np.quantile(change, (1.0 - confidence) / 2.0) > noise_ratio)
-    return is_above_noise and _mixed_bootstrap_p(generator, old, new) < significance
+    return bool(np.quantile(change, 0.025) > 0.01) and _mixed_bootstrap_p(generator, old, new) < 0.05
 
 
 def _mann_whitney_p(old: Sequence[int], new: Sequence[int]) -> float:
@@ -129,30 +116,12 @@ def _welch_t(old: _Floats, new: _Floats) -> _Floats:
         return np.asarray((new.mean(axis=1) - old.mean(axis=1)) / np.sqrt(errors), dtype=np.float64)
 
 
-#: Every rule at its own defaults; those of pytest-benchmark at two thresholds, as it has none of its own.
-PEERS: tuple[Peer, ...] = (
-    *(
-        Peer(
-            name=f"pytest-benchmark mean:{percent}%",
-            source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
-            alarms=partial(mean_alarms, threshold_ratio=percent / 100.0),
-        )
-        for percent in (5, 10)
-    ),
-    Peer(
-        name="asv (factor 1.1)",
-        source="asv, commands/compare.py, _is_result_better, and statistics.py, is_different",
-        alarms=asv_alarms,
-    ),
-    Peer(
-        name="google/benchmark",
-        source="google/benchmark, tools/gbench/report.py, calc_utest (compare.py, --alpha 0.05)",
-        alarms=google_benchmark_alarms,
-    ),
-    Peer(
-        name="criterion",
-        source="criterion.rs, analysis/compare.rs, and report.rs, compare_to_threshold",
-        alarms=criterion_alarms,
-    ),
-    Peer(name="tango", source="tango-bench, lib.rs, DiffEstimate::build", alarms=tango_alarms),
-)
+#: Every rule at its own defaults, by its name; those of pytest-benchmark at two thresholds, as it has none of its own.
+PEERS: Mapping[str, Callable[[PeerSamples], bool]] = {
+    "pytest-benchmark mean:5%": partial(mean_alarms, threshold_ratio=0.05),
+    "pytest-benchmark mean:10%": partial(mean_alarms, threshold_ratio=0.1),
+    "asv (factor 1.1)": asv_alarms,
+    "google/benchmark": google_benchmark_alarms,
+    "criterion": criterion_alarms,
+    "tango": tango_alarms,
+}

@@ -23,7 +23,7 @@ from perfsuite.records.counts import METRICS, MOST_ROWS, CountedWork, CountRow
 from perfsuite.records.engine_columns import RING_DTYPE
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.whole_file import file_digest
-from perfsuite.trace.samples import ReplicateSamples, replicate_samples
+from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.weights import materialize
 
 #: Bits below a count that keep readings in their order where nothing was counted between them.
@@ -42,14 +42,15 @@ def counts_of(record: EngineRecord, rows: npt.NDArray[Any]) -> tuple[CountRow, .
     names: list[tuple[Phase, str]] = []
     for phase in first.phase_ns:
         names += [(phase, ""), *((phase, role) for role in first.operator_ns.get(phase, ()))]
+    counts = {
+        (metric, phase, role): (samples.operator_ns[phase][role] if role else samples.phase_ns[phase]) >> _ORDER_BITS
+        for metric, samples in found.items()
+        for phase, role in names
+    }
     return tuple(
-        CountRow(phase=phase.value, role=role, **{metric: _count(found[metric], phase, role) for metric in METRICS})
+        CountRow(phase=phase.value, role=role, **{metric: counts[metric, phase, role] for metric in METRICS})
         for phase, role in names
     )
-
-
-def _count(samples: ReplicateSamples, phase: Phase, role: str) -> int:
-    return (samples.operator_ns[phase][role] if role else samples.phase_ns[phase]) >> _ORDER_BITS
 
 
 def _recounted(record: EngineRecord, rows: npt.NDArray[Any], metric: str) -> EngineRecord:

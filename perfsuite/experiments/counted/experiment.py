@@ -37,7 +37,6 @@ class ExpectedCount:
 
     @property
     def ratio(self) -> float:
-        """What was counted, as a share of what is expected."""
         return self.count / self.expected
 
     @property
@@ -148,11 +147,9 @@ class CountedExperiment(Experiment):
             yield Case(case_id=f"{COUNTED}/{workload.prefix}/{name}", kind=COUNTED)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the runs."""
         return (1 if self.config.counts_old is None else 2) if case_ids else 0
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
-        """Count; all cases are of one run, or of one of each side."""
         if self.config.counts_old is not None:
             self.before = self._counted(self.config.counts_old, progress)
         self.now = self._counted(self.config.counts or None, progress)
@@ -168,7 +165,6 @@ class CountedExperiment(Experiment):
         return count_workload(self.workload, llama, self.processor, self.config.cache_dir, progress.show)
 
     def judge(self, case_id: str, reason: str) -> Judgement:
-        """Judge one count."""
         if case_id in self.changes:
             return judge_count(self.changes[case_id])
         count = self.found.get(case_id)
@@ -189,7 +185,6 @@ class CountedExperiment(Experiment):
         return beside_time(outcome, found) if found else ""
 
     def keep(self) -> bool:
-        """Keep the counts where baselines are recorded."""
         if self.now is not None:
             write_counts(self.path, self.now)
         return self.now is not None

@@ -55,7 +55,6 @@ class OwnCalls:
         return judge_call(before, now, margin_ratio)
 
     def keep(self) -> bool:
-        """Keep the counts where baselines are recorded."""
         for case_id, each in self.counted.items():
             write_counts(own_counts_path(self.config.baseline_dir, case_id), each)
         return bool(self.counted)

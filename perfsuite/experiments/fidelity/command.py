@@ -16,24 +16,24 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.fidelity.command_published import run_published
-from perfsuite.experiments.fidelity.limits import (
-    LEAST_KERNEL_NS,
-    SHORT_PHASE_NS,
-    SHORTEST_KERNEL_NS,
-    long_kernels,
-    mean_accuracy_percent,
-    short_kernels,
-    statements,
-    worst_row,
-)
-from perfsuite.experiments.fidelity.recording import (
+from perfsuite.experiments.fidelity.experiment import (
     KERNEL_BUDGET_NS,
     N_PROCESSES,
     N_ROUNDS,
     FidelityRequest,
     record_fidelity,
 )
-from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
+from perfsuite.experiments.fidelity.scored_run import (
+    LEAST_KERNEL_NS,
+    SHORT_PHASE_NS,
+    SHORTEST_KERNEL_NS,
+    FidelityKind,
+    FidelityRow,
+    FidelityRun,
+    mean_and_worst,
+    measured_kernels,
+    statements,
+)
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import DevicesPlan
 from perfsuite.units import NS_PER_S, format_ns, format_signed_ns
@@ -51,65 +51,55 @@ def fidelity_parts(run: FidelityRun) -> Iterator[Part]:
     told = {"device": run.device, **({"OpenCL": run.platform} if run.platform else {}), **run.conditions}
     yield "; ".join(f"{name} {value}" for name, value in told.items())
     yield from (f"not measured: {problem}" for problem in run.problems)
-    found = statements(run.rows)
-    if found:
-        yield f"limits: {sum(each.holds is True for each in found)} of {len(found)} hold"
+    if found := statements(run.rows):
+        yield f"limits: {sum(bool(each.holds) for each in found)} of {len(found)} hold"
     for each in found:
-        if each.holds is not True:
-            word = "not so" if each.holds is False else "undecided"
+        if not each.holds:
+            word = "undecided" if each.holds is None else "not so"
             yield f"  {each.name}: {word}: {each.claim}; {each.evidence}"
 
 
 def _kernel_parts(run: FidelityRun) -> Iterator[Part]:
-    groups = (
-        (f"Kernels of {format_ns(LEAST_KERNEL_NS)} and more", long_kernels(run.rows)),
-        (f"Kernels of {format_ns(SHORTEST_KERNEL_NS)} to {format_ns(LEAST_KERNEL_NS)}", short_kernels(run.rows)),
-    )
-    for title, rows in groups:
-        if not rows:
-            continue
-        yield _kernel_sheet(title, rows)
-        worst, mean = worst_row(rows), mean_accuracy_percent(rows)
-        if worst is not None:
-            yield f"mean {mean:.2f} %, worst {worst.accuracy_percent:.2f} % ({worst.name}) of {len(rows)}"
-        yield from (f"  {row.name}: {row.note}" for row in rows if row.note)
-    for row in run.of(FidelityKind.KERNELS):
-        if not row.is_measured:
-            yield f"not measured: {row.name}: {row.problem}"
+    least, shortest = format_ns(LEAST_KERNEL_NS), format_ns(SHORTEST_KERNEL_NS)
+    for title, rows in (
+        (f"Kernels of {least} and more", measured_kernels(run.rows, LEAST_KERNEL_NS)),
+        (f"Kernels of {shortest} to {least}", measured_kernels(run.rows, SHORTEST_KERNEL_NS, LEAST_KERNEL_NS)),
+    ):
+        if rows:
+            yield _kernel_sheet(title, rows)
+            mean, worst_percent, worst = mean_and_worst(rows)
+            yield f"mean {mean:.2f} %, worst {worst_percent:.2f} % ({worst.name}) of {len(rows)}"
+            yield from (f"  {row.name}: {row.note}" for row in rows if row.note)
+    kernels = run.of(FidelityKind.KERNELS)
+    yield from (f"not measured: {row.name}: {row.problem}" for row in kernels if not row.is_measured)
 
 
 def _phase_sheet(title: str, rows: Sequence[FidelityRow]) -> Sheet:
-    return Sheet(
-        ("name", ">n", ">measured", ">ground truth", ">by", ">error", ">accuracy", ">µs/ms"),
-        [
-            (
-                *(row.name, row.n, format_ns(row.measured_ns), format_ns(row.ground_truth_ns), row.ground_truth),
-                *(_error_text(row), *_scores(row)),
-            )
-            for row in rows
-        ],
-        title,
-    )
-
-
-def _error_text(row: FidelityRow) -> str:
-    is_short = (row.ground_truth_ns or 0) < SHORT_PHASE_NS
-    return figure("{:+.0f} ns", row.error_ns) if is_short else format_signed_ns(row.error_ns)
+    cells = [
+        (
+            *(row.name, row.n, format_ns(row.measured_ns), format_ns(row.ground_truth_ns), row.ground_truth),
+            figure("{:+.0f} ns", row.error_ns)
+            if (row.ground_truth_ns or 0) < SHORT_PHASE_NS
+            else format_signed_ns(row.error_ns),
+            *_scores(row),
+        )
+        for row in rows
+    ]
+    headings = ("name", ">n", ">measured", ">ground truth", ">by", ">error", ">accuracy", ">µs/ms")
+    return Sheet(headings, cells, title)
 
 
 def _kernel_sheet(title: str, rows: Sequence[FidelityRow]) -> Sheet:
-    return Sheet(
-        ("name", ">n", ">END-START", ">ground truth", ">from", ">to", ">accuracy", ">µs/ms", ">occupied"),
-        [
-            (
-                *(row.name.removeprefix("kernel/"), row.n, format_ns(row.measured_ns), format_ns(row.ground_truth_ns)),
-                *map(format_ns, row.interval_ns or (None, None)),
-                *(*_scores(row), format_ns(row.beside_ns.get("occupied_ns"))),
-            )
-            for row in rows
-        ],
-        title,
-    )
+    cells = [
+        (
+            *(row.name.removeprefix("kernel/"), row.n, format_ns(row.measured_ns), format_ns(row.ground_truth_ns)),
+            *map(format_ns, row.interval_ns or (None, None)),
+            *(*_scores(row), format_ns(row.beside_ns.get("occupied_ns"))),
+        )
+        for row in rows
+    ]
+    headings = ("name", ">n", ">END-START", ">ground truth", ">from", ">to", ">accuracy", ">µs/ms", ">occupied")
+    return Sheet(headings, cells, title)
 
 
 def _scores(row: FidelityRow) -> tuple[str, str]:
@@ -118,21 +108,17 @@ def _scores(row: FidelityRow) -> tuple[str, str]:
 
 _MOST_BUDGET_S = 86_400
 
-_ABOUT = """
-Phases against another tracer, sums of operators against phases, OpenCL kernels against kernel duplication. Takes three
-minutes; let nothing else run.
-"""
-
-_EXAMPLES = {"perfsuite fidelity --phases-only --processes=10": "one part, with more processes"}
-
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(
         commands,
         "fidelity",
-        about=_ABOUT,
-        examples=_EXAMPLES,
+        about="""
+        Phases against another tracer, sums of operators against phases, OpenCL kernels against kernel duplication.
+        Takes three minutes; let nothing else run.
+        """,
+        examples={"perfsuite fidelity --phases-only --processes=10": "one part, with more processes"},
         writes="logs, into .perfsuite/fidelity",
         exits={1: "a limit is not met, or a part could not be measured"},
         see=("docs/fidelity.md",),
@@ -167,18 +153,17 @@ def _fidelity(options: argparse.Namespace) -> int:
     with taken_device(profile, "fidelity", options) as taken, progress("fidelity", options) as told:
         run = record_fidelity(_request(options, profile, taken.board), told.step)
     give(Answer(parts=lambda: fidelity_parts(run), plain=run.to_plain), options)
-    return int(bool(run.problems) or any(each.holds is not True for each in statements(run.rows)))
+    return int(bool(run.problems) or not all(each.holds for each in statements(run.rows)))
 
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> FidelityRequest:
     weights, scenario, facts = named_weights(options), find_scenario(options.scenario), board.facts()
     platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options, board)
-    if opencl is None and options.opencl_platform is not None:
-        _check_platform(platform, board)
+    if opencl is None and options.opencl_platform is not None:  # one that is not there is refused before phases
+        board.run(DevicesPlan(platform=platform), extra_environment=facts.opencl_environment)
     return FidelityRequest(
         profile=profile,
         board=board,
-        engine=facts.engine,
         workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
         log_dir=Path(".perfsuite") / "fidelity",
         n_threads=options.threads or facts.default_threads,
@@ -186,7 +171,7 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Fid
         opencl=opencl,
         kinds=_kinds(options),
         with_uprobes=not options.no_uprobes,
-        case_ids=_case_ids(options.kernel or ()),
+        case_ids=_case_ids(options.kernel),
         n_processes=options.processes,
         n_rounds=options.rounds,
         kernel_budget_ns=round(options.kernel_budget * NS_PER_S),
@@ -194,13 +179,11 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Fid
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse numbers that measure nothing, and options that nothing would be done with."""
     check_least(options, "threads", "processes", "rounds")
     check_generates(named_weights(options).shape, f"--model={options.model}")
-    if not 0 < options.kernel_budget <= _MOST_BUDGET_S:
-        told = f"--kernel-budget={options.kernel_budget:g}"
-        raise PerfsuiteError(f"{told}: expected seconds above 0, {_MOST_BUDGET_S} at most")
-    _case_ids(options.kernel or ())
+    if not 0 < (budget_s := options.kernel_budget) <= _MOST_BUDGET_S:
+        raise PerfsuiteError(f"--kernel-budget={budget_s:g}: expected seconds above 0, {_MOST_BUDGET_S} at most")
+    _case_ids(options.kernel)
     if FidelityKind.KERNELS in _kinds(options):
         return
     if options.kernel:
@@ -211,19 +194,14 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _check_platform(platform: str | None, board: Board) -> None:
-    """Refuse a platform that is not there before phases are measured; a process of its own looks for it."""
-    board.run(DevicesPlan(platform=platform), extra_environment=board.facts().opencl_environment)
-
-
 def _kinds(options: argparse.Namespace) -> frozenset[FidelityKind]:
     chosen = {kind for kind in FidelityKind if getattr(options, f"{kind.value}_only")}
     return frozenset(chosen or FidelityKind)
 
 
-def _case_ids(texts: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+def _case_ids(texts: Sequence[str] | None) -> tuple[str, ...]:
     known = tuple(case.case_id for case in STANDARD_KERNELS)
-    for text in texts:
+    for text in texts or ():
         if not any(text in case_id for case_id in known):
             raise PerfsuiteError(f"--kernel={text}: no kernel's case id holds this; `{known[0]}` is one")
     return tuple(case_id for case_id in known if not texts or any(text in case_id for text in texts))

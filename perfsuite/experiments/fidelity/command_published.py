@@ -18,8 +18,6 @@ from perfsuite.records.codec import Number, Positive, Size, read_json
 #: The schema that is read.
 _FILE_SCHEMA = 1
 
-_FOLDER, _NAME = "fidelity", "lm-meter.json"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRow:
@@ -78,7 +76,7 @@ def published_fidelity(path: Path | None = None) -> PublishedFidelity:
     Raises `PerfsuiteError`: the file cannot be read, has another schema, or a field that is missing, unknown or of
     another type.
     """
-    path = published_dir() / _FOLDER / _NAME if path is None else path
+    path = path or published_dir() / "fidelity" / "lm-meter.json"
     return read_json(path, PublishedFidelity, PerfsuiteError, "restore it from version control", schema=_FILE_SCHEMA)
 
 
@@ -118,17 +116,15 @@ class RowCheck:
     """What became of one row."""
 
     row: PublishedRow
-    #: None where the row has no latencies.
-    accuracy: PrintedScore | None
-    scaled_error: PrintedScore | None
+    #: The accuracy and the scaled error; None where the row has no latencies.
+    scores: tuple[PrintedScore, PrintedScore] | None
     #: Whether the two printed scores are one, as far as they are printed: accuracy is 100 less a tenth of the error.
     scores_agree: bool
 
     @property
     def is_within(self) -> bool | None:
         """Whether both scores are within what rounding allows; None where nothing can be computed."""
-        scores = [score.is_within for score in (self.accuracy, self.scaled_error) if score is not None]
-        return all(scores) if scores else None
+        return None if self.scores is None else all(score.is_within for score in self.scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,39 +156,39 @@ def check_means(published: PublishedFidelity) -> Iterator[MeanCheck]:
     for stated in published.stated_means:
         rows = [row for row in published.rows if (row.table, row.device) == (stated.table, stated.device)]
         computed = mean(row.accuracy_percent for row in rows)
+        off = abs(computed - stated.accuracy_percent)
         yield MeanCheck(
             table=stated.table,
             device=stated.device,
             stated_percent=stated.accuracy_percent,
             computed_percent=computed,
-            is_within=abs(computed - stated.accuracy_percent) <= published.accuracy_resolution_percent + _SLACK,
+            is_within=off <= published.accuracy_resolution_percent + _SLACK,
         )
 
 
 def _check(row: PublishedRow, published: PublishedFidelity) -> RowCheck:
-    accuracy_step = published.accuracy_resolution_percent
-    error_step = published.scaled_error_resolution_us_per_ms
-    from_error = _PERCENT - row.scaled_error_us_per_ms / _US_PER_MS_PER_PERCENT
-    allowed = (accuracy_step + error_step / _US_PER_MS_PER_PERCENT) / 2.0
-    accuracy = scaled_error = None
+    accuracy_step, error_step = published.accuracy_resolution_percent, published.scaled_error_resolution_us_per_ms
+    scores = None
     if row.measured_ns is not None and row.ground_truth_ns is not None:
         pair = row.measured_ns, row.ground_truth_ns
         least, most = _scaled_errors(*pair, published.latency_resolution_ns / 2.0)
         accuracy = PrintedScore(
             printed=row.accuracy_percent,
             computed=accuracy_percent(*pair),
-            least=_PERCENT - most / _US_PER_MS_PER_PERCENT,
-            most=_PERCENT - least / _US_PER_MS_PER_PERCENT,
+            least=_accuracy(most),
+            most=_accuracy(least),
             resolution=accuracy_step,
         )
         printed, computed = row.scaled_error_us_per_ms, scaled_error_us_per_ms(*pair)
-        scaled_error = PrintedScore(printed=printed, computed=computed, least=least, most=most, resolution=error_step)
-    return RowCheck(
-        row=row,
-        accuracy=accuracy,
-        scaled_error=scaled_error,
-        scores_agree=abs(row.accuracy_percent - from_error) <= allowed + _SLACK,
-    )
+        error = PrintedScore(printed=printed, computed=computed, least=least, most=most, resolution=error_step)
+        scores = accuracy, error
+    off = abs(row.accuracy_percent - _accuracy(row.scaled_error_us_per_ms))
+    allowed = (accuracy_step + error_step / _US_PER_MS_PER_PERCENT) / 2.0
+    return RowCheck(row=row, scores=scores, scores_agree=off <= allowed + _SLACK)
+
+
+def _accuracy(scaled_error: float) -> float:
+    return _PERCENT - scaled_error / _US_PER_MS_PER_PERCENT
 
 
 def _scaled_errors(measured_ns: float, ground_truth_ns: float, half_ns: float) -> tuple[float, float]:
@@ -220,19 +216,25 @@ def run_published(arguments: argparse.Namespace) -> int:
 
 
 def _plain(check: RowCheck) -> dict[str, Any]:
-    scores = {"accuracy": _score_plain(check.accuracy), "scaled_error": _score_plain(check.scaled_error)}
-    return {**asdict(check.row), "is_within": check.is_within, "scores_agree": check.scores_agree, **scores}
-
-
-def _score_plain(score: PrintedScore | None) -> dict[str, Any] | None:
-    return None if score is None else {**asdict(score), "is_within": score.is_within, "is_cut": score.is_cut}
+    plain = {**asdict(check.row), "is_within": check.is_within, "scores_agree": check.scores_agree}
+    for name, score in zip(("accuracy", "scaled_error"), check.scores or (None, None), strict=True):
+        plain[name] = score and {**asdict(score), "is_within": score.is_within, "is_cut": score.is_cut}
+    return plain
 
 
 def _parts(rows: Sequence[RowCheck], means: Sequence[MeanCheck]) -> Iterator[Part]:
-    yield _sheet(rows)
-    computed = [each for each in rows if each.is_within is not None]
-    n_within = sum(each.is_within is True for each in computed)
-    yield f"{n_within} of {len(computed)} rows with latencies are within rounding"
+    cells = [
+        (
+            *(each.row.subject, each.row.name, f"{accuracy.printed:.2f}", f"{accuracy.computed:.2f}"),
+            *(f"{error.printed:.3f}", f"{error.computed:.3f}", _SAID[each.is_within]),
+        )
+        for each in rows
+        if each.scores is not None
+        for accuracy, error in (each.scores,)
+    ]
+    yield Sheet(("of", "name", ">accuracy %", ">computed", ">µs/ms", ">computed", ">rounding"), cells)
+    computed = [each.is_within for each in rows if each.is_within is not None]
+    yield f"{sum(computed)} of {len(computed)} rows with latencies are within rounding"
     for each in rows:
         for sentence in _complaints(each):
             yield f"  {each.row.device or each.row.table}, {each.row.subject}, {each.row.name}: {sentence}"
@@ -247,8 +249,8 @@ def _parts(rows: Sequence[RowCheck], means: Sequence[MeanCheck]) -> Iterator[Par
 
 def _complaints(check: RowCheck) -> list[str]:
     found = []
-    for name, unit, score in (("accuracy", "%", check.accuracy), ("scaled error", "µs/ms", check.scaled_error)):
-        if score is not None and not score.is_within:
+    for score, name, unit in zip(check.scores or (), ("accuracy", "scaled error"), ("%", "µs/ms"), strict=False):
+        if not score.is_within:
             reason = ", as if digits had been cut off" if score.is_cut else ""
             ends = f"{score.least:.4f} to {score.most:.4f}"
             found.append(f"{name} {score.printed:g} {unit}, the latencies give {ends}{reason}")
@@ -256,17 +258,3 @@ def _complaints(check: RowCheck) -> list[str]:
         error = check.row.scaled_error_us_per_ms
         found.append(f"accuracy {check.row.accuracy_percent:g} % is not that of its scaled error, {error:g} µs/ms")
     return found
-
-
-def _sheet(rows: Sequence[RowCheck]) -> Sheet:
-    return Sheet(
-        ("of", "name", ">accuracy %", ">computed", ">µs/ms", ">computed", ">rounding"),
-        [
-            (
-                *(each.row.subject, each.row.name, f"{accuracy.printed:.2f}", f"{accuracy.computed:.2f}"),
-                *(f"{error.printed:.3f}", f"{error.computed:.3f}", _SAID[each.is_within]),
-            )
-            for each in rows
-            if (accuracy := each.accuracy) is not None and (error := each.scaled_error) is not None
-        ],
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import TypeAlias
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow
@@ -17,9 +19,6 @@ from perfsuite.trace.samples import TracedPhase, replicate_samples, traced_phase
 #: The phases of which there are rows, in their order; `Phase.LOAD` calls nothing that is traced.
 COMPARED = (Phase.END_TO_END, Phase.PREFILL, Phase.DECODE, Phase.EMBEDDING, Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
 
-#: The tracer whose rows have the phases' bare names.
-INTERPOSED = "interposed"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
@@ -30,13 +29,8 @@ class ComparedRun:
     pattern: CallPattern
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """One occurrence of a phase on both clocks."""
-
-    phase: Phase
-    measured_ns: int
-    truth_ns: int
+#: One occurrence of a phase on both clocks: measured, and its ground truth, ns.
+_Pair: TypeAlias = tuple[int, int]
 
 
 def phase_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
@@ -44,10 +38,12 @@ def phase_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
 
     Raises MeasurementError: a tracer saw other calls than the driver's spans stand for.
     """
-    pairs = [pair for run in runs for pair in (*_span_pairs(run), *_embedding_pairs(run))]
+    found = defaultdict[Phase, list[_Pair]](list)
+    for run in runs:
+        for phase, pair in (*_span_pairs(run), *_embedding_pairs(run)):
+            found[phase].append(pair)
     tracer = runs[0].trace.tracer
-    found = {phase: [pair for pair in pairs if pair.phase is phase] for phase in COMPARED}
-    return tuple(_row(phase, occurrences, tracer) for phase, occurrences in found.items() if occurrences)
+    return tuple(_row(phase, found[phase], tracer) for phase in COMPARED if phase in found)
 
 
 def operator_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
@@ -67,16 +63,17 @@ def operator_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
 def _told_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
     samples = [replicate_samples(run.record) for run in runs]
     told = [each for each in samples if each.operator_ns.get(phase)]
-    truths = [pair.truth_ns for run in runs for pair in _span_pairs(run) if pair.phase is phase]
+    truths = [truth_ns for run in runs for found, (_, truth_ns) in _span_pairs(run) if found is phase]
     if not told or not truths:
         return None
     measured = median(sum(each.operator_ns[phase].values()) + each.rest_ns[phase] for each in told)
+    truth = median(truths)
     return FidelityRow(
         name=phase.value,
         kind=FidelityKind.OPERATORS,
         measured_ns=measured,
-        ground_truth_ns=median(truths),
-        error_ns=measured - median(truths),
+        ground_truth_ns=truth,
+        error_ns=measured - truth,
         n=len(truths),
         ground_truth=runs[0].trace.tracer,
         beside_ns={"rest_ns": median(each.rest_ns[phase] for each in told)},
@@ -85,14 +82,13 @@ def _told_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
 
 def _graph_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
     pairs = [
-        _Pair(phase=phase, measured_ns=mine.operators_ns, truth_ns=truth_ns)
+        (mine.operators_ns, truth_ns)
         for run in runs
         for mine, truth in _occurrences(run, phase)
         if (truth_ns := graph_ns(run.trace, truth)) is not None
     ]
-    if not pairs:
-        return None
-    return replace(_row(phase, pairs, runs[0].trace.tracer), name=f"{phase.value}/graph", kind=FidelityKind.OPERATORS)
+    row = _row(phase, pairs, runs[0].trace.tracer) if pairs else None
+    return row and replace(row, name=f"{phase.value}/graph", kind=FidelityKind.OPERATORS)
 
 
 def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, Span]]:
@@ -108,22 +104,21 @@ def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, 
 
 def _row(phase: Phase, pairs: Sequence[_Pair], tracer: str) -> FidelityRow:
     return FidelityRow(
-        name=phase.value if tracer == INTERPOSED else f"{phase.value}/{tracer}",
+        name=phase.value if tracer == "interposed" else f"{phase.value}/{tracer}",
         kind=FidelityKind.PHASES,
-        measured_ns=median(pair.measured_ns for pair in pairs),
-        ground_truth_ns=median(pair.truth_ns for pair in pairs),
-        error_ns=median(pair.measured_ns - pair.truth_ns for pair in pairs),
+        measured_ns=median(measured_ns for measured_ns, _ in pairs),
+        ground_truth_ns=median(truth_ns for _, truth_ns in pairs),
+        error_ns=median(measured_ns - truth_ns for measured_ns, truth_ns in pairs),
         n=len(pairs),
         ground_truth=tracer,
     )
 
 
-def _span_pairs(run: ComparedRun) -> Iterator[_Pair]:
+def _span_pairs(run: ComparedRun) -> Iterator[tuple[Phase, _Pair]]:
     own = [span for span in run.record.spans if span.phase is not Phase.LOAD]
     traced = call_spans(run.trace, run.pattern)
     _check_order(f"the driver recorded {len(own)} phases and", own, traced, run.trace.tracer)
-    for mine, truth in zip(own, traced, strict=True):
-        yield _Pair(phase=mine.phase, measured_ns=mine.duration_ns, truth_ns=truth.duration_ns)
+    yield from ((mine.phase, (mine.duration_ns, truth.duration_ns)) for mine, truth in zip(own, traced, strict=True))
 
 
 def _check_order(what: str, own: Sequence[Span], traced: Sequence[Span], tracer: str) -> None:
@@ -134,9 +129,9 @@ def _check_order(what: str, own: Sequence[Span], traced: Sequence[Span], tracer:
         raise MeasurementError(f"{what} the {tracer} tracer saw {len(traced)}, or in another order")
 
 
-def _embedding_pairs(run: ComparedRun) -> Iterator[_Pair]:
+def _embedding_pairs(run: ComparedRun) -> Iterator[tuple[Phase, _Pair]]:
     """Yield the gather of each prefill, which is a phase of its own where operators are recorded."""
     for mine, truth in _occurrences(run, Phase.PREFILL):
         truth_ns, measured_ns = embedding_ns(run.trace, truth), mine.role_ns.get(EMBEDDING_ROLE)
         if truth_ns and measured_ns:
-            yield _Pair(phase=Phase.EMBEDDING, measured_ns=measured_ns, truth_ns=truth_ns)
+            yield Phase.EMBEDDING, (measured_ns, truth_ns)

@@ -1,15 +1,21 @@
-"""Fidelity of the suite's own timings: one row a phase, an operator sum or a kernel, against its ground truth."""
+"""Fidelity of the suite's own timings: a row a phase, an operator sum or a kernel, and how accurate it must be."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.duplication import KernelDuplication
+from perfsuite.records.events import Phase
+from perfsuite.records.outcome import Judgement, Outcome, Statement, told_judgement
+from perfsuite.units import format_ns, format_signed_ns
 
 #: A relative error of 1 is 100 percent, and 1000 µs for each ms.
 _PERCENT = 100.0
@@ -88,34 +94,24 @@ class FidelityRow:
 
     @property
     def accuracy_percent(self) -> float | None:
-        """`perfsuite.experiments.fidelity.scored_run.accuracy_percent` of the row; None where it is not measured."""
         return self._scored(accuracy_percent)
 
     @property
     def scaled_error_us_per_ms(self) -> float | None:
-        """The scaled error of the row; None where it is not measured."""
         return self._scored(scaled_error_us_per_ms)
 
     def _scored(self, score: Callable[[float, float], float]) -> float | None:
-        if not self.is_measured or self.measured_ns is None or self.ground_truth_ns is None:
-            return None
-        return score(self.measured_ns, self.ground_truth_ns)
+        return score(self.measured_ns or 0.0, self.ground_truth_ns or 0.0) if self.is_measured else None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the row as JSON-able values."""
+        scores = plain_fields(self, "accuracy_percent", "scaled_error_us_per_ms", "error_ns", "n")
         return {
-            "name": self.name,
-            "measured_ns": self.measured_ns,
-            "ground_truth_ns": self.ground_truth_ns,
-            "accuracy_percent": self.accuracy_percent,
-            "scaled_error_us_per_ms": self.scaled_error_us_per_ms,
-            "error_ns": self.error_ns,
-            "n": self.n,
-            "interval_ns": None if self.interval_ns is None else list(self.interval_ns),
+            **plain_fields(self, "name", "measured_ns", "ground_truth_ns"),
+            **scores,
+            "interval_ns": self.interval_ns and list(self.interval_ns),
             "ground_truth": self.ground_truth,
             **self.beside_ns,
-            "note": self.note,
-            "problem": self.problem,
+            **plain_fields(self, "note", "problem"),
         }
 
 
@@ -133,15 +129,12 @@ class FidelityRun:
     problems: tuple[str, ...] = ()
 
     def of(self, kind: FidelityKind) -> tuple[FidelityRow, ...]:
-        """Return the rows of a kind."""
         return tuple(row for row in self.rows if row.kind is kind)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the run as JSON-able values."""
         return {
             "schema": SCHEMA,
-            "device": self.device,
-            "platform": self.platform,
+            **plain_fields(self, "device", "platform"),
             "conditions": dict(self.conditions),
             **{kind.value: [row.to_plain() for row in self.of(kind)] for kind in FidelityKind},
             "problems": list(self.problems),
@@ -153,9 +146,14 @@ def kernel_row(duplication: KernelDuplication) -> FidelityRow:
 
     `KernelDuplication` has the formulas; the interval is that of G over the rounds.
     """
-    truth, execution = duplication.ground_truth_ns, duplication.execution_ns
+    truth, execution, problem = duplication.ground_truth_ns, duplication.execution_ns, duplication.problem
     truths, n = duplication.ground_truths_ns, duplication.n_duplicates
-    beside = {"occupied_ns": duplication.occupied_ns, "base_execution_ns": duplication.base_execution_ns}
+    beside = plain_fields(duplication, "occupied_ns", "base_execution_ns")
+    if truth is None:
+        problem = problem or "no round was measured"
+    elif truth <= 0:
+        wrong = f"the ground truth is {truth:.0f} ns: the base run took as long as the duplicated one"
+        problem = problem or wrong
     fewer = f"{n} duplicates of {duplication.n_wanted}: the time budget allows no more"
     return FidelityRow(
         name=duplication.name,
@@ -168,11 +166,126 @@ def kernel_row(duplication: KernelDuplication) -> FidelityRow:
         ground_truth="duplication",
         beside_ns={name: ns for name, ns in beside.items() if ns is not None},
         note="" if n >= duplication.n_wanted else fewer,
-        problem=duplication.problem or _problem(truth),
+        problem=problem,
     )
 
 
-def _problem(truth: float | None) -> str | None:
-    if truth is None:
-        return "no round was measured"
-    return None if truth > 0 else f"the ground truth is {truth:.0f} ns: the base run took as long as the duplicated one"
+#: Accuracy of the phases that hold an evaluation, in percent.
+LEAST_EVALUATION_PERCENT = 99.9
+#: Accuracy of other phases, where they are as long as this, in percent; shorter ones are judged by their error.
+LEAST_PHASE_PERCENT = 97.0
+SHORT_PHASE_NS = 100_000
+MOST_ERROR_NS = 2_000
+#: Accuracy of kernels of this length and longer, each and on average, in percent; shorter ones are reported apart.
+LEAST_KERNEL_NS = 100_000
+LEAST_KERNEL_PERCENT = 91.0
+LEAST_MEAN_PERCENT = 97.5
+#: Kernels shorter than this are not even reported.
+SHORTEST_KERNEL_NS = 10_000
+
+_EVALUATIONS = {Phase.END_TO_END.value, Phase.PREFILL.value, Phase.DECODE.value}
+
+#: The kind of the cases, the first parts of their ids, and the names of `mean_statement` and of `engine_statement`.
+FIDELITY = "fidelity"
+PHASE_PREFIX = f"{FIDELITY}/phase/"
+MEAN_NAME = f"{FIDELITY}/kernel/mean"
+ENGINE_NAME = f"{FIDELITY}/kernel/engine"
+
+
+def measured_kernels(rows: Sequence[FidelityRow], least_ns: int, below_ns: float = math.inf) -> list[FidelityRow]:
+    """Return the measured kernels whose ground truth is `least_ns` or more, and less than `below_ns`."""
+    kernels = (row for row in rows if row.kind is FidelityKind.KERNELS and row.is_measured)
+    return [row for row in kernels if least_ns <= (row.ground_truth_ns or 0) < below_ns]
+
+
+def mean_and_worst(rows: Sequence[FidelityRow]) -> tuple[float, float, FidelityRow]:
+    """Return the mean accuracy and the worst, in percent, and whose that is; of one measured row or more."""
+    found = [(row.accuracy_percent or 0.0, row) for row in rows]
+    return fmean(percent for percent, _ in found), *min(found, key=itemgetter(0))
+
+
+def row_statement(row: FidelityRow) -> Statement:
+    """Say whether a phase or a kernel is as accurate as it must be; undecided where a kernel is too short for that."""
+    is_kernel, is_evaluation = row.kind is FidelityKind.KERNELS, row.name.partition("/")[0] in _EVALUATIONS
+    is_short = not is_evaluation and (row.ground_truth_ns or 0) < (LEAST_KERNEL_NS if is_kernel else SHORT_PHASE_NS)
+    least = LEAST_KERNEL_PERCENT if is_kernel else LEAST_EVALUATION_PERCENT if is_evaluation else LEAST_PHASE_PERCENT
+    claim, text, holds = f"accurate to {least:g} %", _evidence(row), None
+    if is_short and not is_kernel:
+        claim = f"within {format_ns(MOST_ERROR_NS)}"
+    if row.error_ns is not None and row.accuracy_percent is not None:
+        if is_short and is_kernel:
+            text += f"; shorter than {format_ns(LEAST_KERNEL_NS)}, so that it is reported and not judged"
+        else:
+            holds = abs(row.error_ns) <= MOST_ERROR_NS if is_short else row.accuracy_percent >= least
+    prefix = f"{FIDELITY}/" if is_kernel else PHASE_PREFIX
+    return Statement(name=f"{prefix}{row.name}", claim=claim, holds=holds, evidence=text)
+
+
+def mean_statement(rows: Sequence[FidelityRow]) -> Statement:
+    """Say whether kernels of `LEAST_KERNEL_NS` and more are accurate on average; undecided without any."""
+    claim = f"kernels of {format_ns(LEAST_KERNEL_NS)} and more are accurate to {LEAST_MEAN_PERCENT:g} % on average"
+    holds, text = None, "no kernel of this length was measured"
+    if found := measured_kernels(rows, LEAST_KERNEL_NS):
+        mean, least, worst = mean_and_worst(found)
+        holds = mean >= LEAST_MEAN_PERCENT
+        text = f"mean {mean:.2f} % of {len(found)} kernels, worst {least:.2f} % ({worst.name})"
+    return Statement(name=MEAN_NAME, claim=claim, holds=holds, evidence=text)
+
+
+def engine_statement(rows: Sequence[FidelityRow]) -> Statement:
+    """Say whether every kernel of the engine's of `LEAST_KERNEL_NS` and more is accurate; undecided without any."""
+    claim = f"each of the engine's kernels is accurate to {LEAST_KERNEL_PERCENT:g} %"
+    holds, text = None, "no kernel of the engine's was measured"
+    kernels = measured_kernels(rows, LEAST_KERNEL_NS)
+    if found := [row for row in kernels if row.name.startswith("kernel/engine/")]:
+        _, least, worst = mean_and_worst(found)
+        holds = least >= LEAST_KERNEL_PERCENT
+        text = f"the worst of {len(found)} is {worst.name}: {_evidence(worst)}"
+    return Statement(name=ENGINE_NAME, claim=claim, holds=holds, evidence=text)
+
+
+def statements(rows: Sequence[FidelityRow]) -> tuple[Statement, ...]:
+    """Say of every row that has a limit whether it is within it, and of the kernels' mean where there are any."""
+    kernels = [row for row in rows if row.kind is FidelityKind.KERNELS]
+    judged = [row for row in kernels if not row.is_measured or (row.ground_truth_ns or 0) >= LEAST_KERNEL_NS]
+    return (
+        *(row_statement(row) for row in rows if row.kind is FidelityKind.PHASES),
+        *map(row_statement, judged),
+        *((mean_statement(kernels),) if kernels else ()),
+    )
+
+
+def _evidence(row: FidelityRow) -> str:
+    if row.accuracy_percent is None:
+        return row.problem or "it was not measured"
+    return (
+        f"{format_ns(row.measured_ns)} against {format_ns(row.ground_truth_ns)} by {row.ground_truth}, "
+        f"{format_signed_ns(row.error_ns)}, {row.accuracy_percent:.2f} %"
+    )
+
+
+_OUTCOMES = {True: Outcome.PASS, False: Outcome.IMPOSSIBLE, None: Outcome.INVALID}
+
+
+def judge_fidelity(run: FidelityRun | None, case_id: str, *, reason: str = "it was not measured") -> Judgement:
+    """Judge one case; without a run, `reason` says why there is none.
+
+    PASS where its limit is met, IMPOSSIBLE where the ground truth contradicts what was measured, and INVALID where
+    either is missing or nothing can be known from them.
+    """
+    phases, kernels = ([] if run is None else run.of(kind) for kind in (FidelityKind.PHASES, FidelityKind.KERNELS))
+    rows = {f"{PHASE_PREFIX}{row.name}": row for row in phases} | {f"{FIDELITY}/{row.name}": row for row in kernels}
+    row = rows.get(case_id)
+    if kernels and case_id in (MEAN_NAME, ENGINE_NAME):
+        statement = mean_statement(kernels) if case_id == MEAN_NAME else engine_statement(kernels)
+    elif row is not None:
+        statement = row_statement(row)
+    else:
+        problems = "" if run is None else "; ".join(run.problems)
+        return told_judgement(case_id, FIDELITY, Outcome.INVALID, problems or reason)
+    text = f"{statement.claim}: {statement.evidence}"
+    words = {True: text, False: f"measured wrongly, expected {text}", None: statement.evidence}
+    times_ns = (None, None) if row is None else (row.measured_ns, row.ground_truth_ns)
+    measured_ns, expected_ns = (None if ns is None else round(ns) for ns in times_ns)
+    judgement = told_judgement(case_id, FIDELITY, _OUTCOMES[statement.holds], words[statement.holds])
+    return replace(judgement, measured_ns=measured_ns, expected_ns=expected_ns)

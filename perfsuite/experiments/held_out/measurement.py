@@ -7,16 +7,16 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from perfsuite.device.profile import Profile
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import standard_compositions
 from perfsuite.expectation.timing.engine_times import EngineTimes, phase_shapes
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.events import EngineRecord, Phase
@@ -55,40 +55,26 @@ def phase_ns(record: EngineRecord, phase: Phase) -> float:
     return median(span.duration_ns for span in record.spans if span.phase is phase)
 
 
+def workload_of(text: str) -> tuple[str, int]:
+    """Return the weights and the prompt length of ``NAME:PROMPT``, as ``--workload`` has them."""
+    name, _, length = text.rpartition(":")
+    if not name or not length.isdecimal() or int(length) < 1:
+        raise PerfsuiteError(f"--workload={text}: expected NAME:PROMPT, such as llama-3.2-1b-q4_0:128")
+    return name, int(length)
+
+
+_HELD_OUT = """
+    smollm2-135m-q8_0:64 smollm2-360m-q8_0:1024 qwen2.5-0.5b-q4_k_m:64 qwen3-0.6b-q8_0:128 llama-3.2-1b-q4_0:128
+    pythia-410m-q8_0:200 gemma-2-2b-l6-q4_0:128 phi-4-mini-l8-q4_0:96 plm-1.8b-l12-q4_0:100 gemma-3-1b-q8_0:128
+    smollm3-3b-l8-q4_0:200 olmo-2-1b-l8-q4_k_m:64 ernie-4.5-0.3b-q8_0:300 hunyuan-0.5b-q4_0:512
+    exaone-4.0-1.2b-l10-f16:64 minicpm4-0.5b-q8_0:96 internlm2.5-1.8b-l8-q6_k:64 stablelm-2-1.6b-l8-q4_0:160
+    starcoder2-3b-l6-q8_0:32 qwen1.5-moe-a2.7b-l3-q4_0:128 deepseek-v2-lite-l3-q4_0:256 qwen3-30b-a3b-l3-q4_0:128
+    olmoe-1b-7b-l4-q8_0:64 granite-3.1-1b-a400m-l12-q4_0:100 lfm2-350m-q8_0:128 granite-4.0-h-tiny-l8-q4_0:128
+    falcon-h1-0.5b-q8_0:96 mamba-130m-f16:128 mamba2-130m-q8_0:256 rwkv7-1.5b-l8-q8_0:64
+"""
 #: Weights and prompt lengths: 26 architectures, dense, with experts, hybrid and state space, five quantisations, 32 to
 #: 1024 tokens; the larger ones are cut to some of their layers.
-HELD_OUT: tuple[tuple[str, int], ...] = (
-    ("smollm2-135m-q8_0", 64),
-    ("smollm2-360m-q8_0", 1024),
-    ("qwen2.5-0.5b-q4_k_m", 64),
-    ("qwen3-0.6b-q8_0", 128),
-    ("llama-3.2-1b-q4_0", 128),
-    ("pythia-410m-q8_0", 200),
-    ("gemma-2-2b-l6-q4_0", 128),
-    ("phi-4-mini-l8-q4_0", 96),
-    ("plm-1.8b-l12-q4_0", 100),
-    ("gemma-3-1b-q8_0", 128),
-    ("smollm3-3b-l8-q4_0", 200),
-    ("olmo-2-1b-l8-q4_k_m", 64),
-    ("ernie-4.5-0.3b-q8_0", 300),
-    ("hunyuan-0.5b-q4_0", 512),
-    ("exaone-4.0-1.2b-l10-f16", 64),
-    ("minicpm4-0.5b-q8_0", 96),
-    ("internlm2.5-1.8b-l8-q6_k", 64),
-    ("stablelm-2-1.6b-l8-q4_0", 160),
-    ("starcoder2-3b-l6-q8_0", 32),
-    ("qwen1.5-moe-a2.7b-l3-q4_0", 128),
-    ("deepseek-v2-lite-l3-q4_0", 256),
-    ("qwen3-30b-a3b-l3-q4_0", 128),
-    ("olmoe-1b-7b-l4-q8_0", 64),
-    ("granite-3.1-1b-a400m-l12-q4_0", 100),
-    ("lfm2-350m-q8_0", 128),
-    ("granite-4.0-h-tiny-l8-q4_0", 128),
-    ("falcon-h1-0.5b-q8_0", 96),
-    ("mamba-130m-f16", 128),
-    ("mamba2-130m-q8_0", 256),
-    ("rwkv7-1.5b-l8-q8_0", 64),
-)
+HELD_OUT = tuple(map(workload_of, _HELD_OUT.split()))
 
 #: Tokens that are generated after each prompt.
 N_GEN = 16
@@ -116,7 +102,6 @@ class HeldOutRow:
 
     @property
     def error_ratio(self) -> float:
-        """Forecast less measurement, over the measurement."""
         return self.expected_ns / self.measured_ns - 1.0
 
     @property
@@ -126,7 +111,6 @@ class HeldOutRow:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the measurement is in the forecast's interval."""
         return self.lower_ns <= self.measured_ns <= self.upper_ns
 
 
@@ -150,7 +134,6 @@ def measure_held_out(
     workloads: Sequence[tuple[str, int]],
     *,
     board: Board,
-    engine: Engine,
     profile: Profile,
     n_threads: int,
     models_dir: Path,
@@ -164,7 +147,7 @@ def measure_held_out(
     Raises `PerfsuiteError`: a workload is unknown, or its worker failed or was disturbed each time that it was tried.
     """
     order, rule = random.Random(), Rule(profile=profile)
-    cache_dir = board.facts().cache_dir
+    engine, cache_dir = board.facts().engine, board.facts().cache_dir
     rows: list[HeldOutRow] = []
     described = [_workload(name, n_prompt, models_dir) for name, n_prompt in workloads]
 
@@ -212,16 +195,12 @@ def summarize(rows: Sequence[HeldOutRow]) -> tuple[HeldOutSummary, ...]:
         HeldOutSummary(
             latency=latency,
             n_rows=len(members),
-            mean_absolute_error_ratio=_mean([abs(row.error_ratio) for row in members]),
-            bias_ratio=_mean([row.error_ratio for row in members]),
+            mean_absolute_error_ratio=fmean(abs(row.error_ratio) for row in members),
+            bias_ratio=fmean(row.error_ratio for row in members),
             worst_error_ratio=max((row.error_ratio for row in members), key=abs),
-            inside_ratio=_mean([float(row.is_inside) for row in members]),
-            mean_error_without_drift_ratio=_mean([abs(row.error_without_drift_ratio) for row in members]),
+            inside_ratio=fmean(row.is_inside for row in members),
+            mean_error_without_drift_ratio=fmean(abs(row.error_without_drift_ratio) for row in members),
         )
         for latency, members in found.items()
         if members
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

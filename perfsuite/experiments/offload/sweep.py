@@ -24,22 +24,18 @@ from perfsuite.units import NS_PER_S
 class Speed:
     """Tokens per second in each of some processes."""
 
-    phase: Phase
     samples_tokens_per_s: tuple[float, ...]
 
     @property
     def median_tokens_per_s(self) -> float:
-        """The middle of the processes."""
         return median(self.samples_tokens_per_s)
 
     @property
     def least_tokens_per_s(self) -> float:
-        """The slowest process."""
         return min(self.samples_tokens_per_s)
 
     @property
     def most_tokens_per_s(self) -> float:
-        """The fastest process."""
         return max(self.samples_tokens_per_s)
 
 
@@ -48,14 +44,11 @@ class OffloadPoint:
     """What was seen with one number of layers on the device."""
 
     n_gpu_layers: int
-    speeds: tuple[Speed, ...]
+    #: By phase that was run.
+    speeds: Mapping[Phase, Speed]
     placements: tuple[Placement, ...]
     #: Processes that had competition, whose speeds are left out.
     n_disturbed: int
-
-    def speed(self, phase: Phase) -> Speed | None:
-        """Return the speed of a phase; None where it was not run."""
-        return next((each for each in self.speeds if each.phase is phase), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +60,12 @@ class OffloadSweep:
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases whose speed is reported."""
-        return tuple(phase for phase in GRAPH_PHASES if any(point.speed(phase) for point in self.points))
+        return tuple(phase for phase in GRAPH_PHASES if any(phase in each.speeds for each in self.points))
 
-    def fastest(self, phase: Phase) -> OffloadPoint | None:
-        """Return the point with the highest median speed; None where the phase was not run."""
-        ran = [(speed.median_tokens_per_s, point) for point in self.points if (speed := point.speed(phase)) is not None]
-        return max(ran, key=lambda each: each[0])[1] if ran else None
+    def fastest(self, phase: Phase) -> tuple[OffloadPoint, Speed]:
+        """Return the point with the highest median speed of a phase that was run, and that."""
+        ran = [(point, point.speeds[phase]) for point in self.points if phase in point.speeds]
+        return max(ran, key=lambda each: each[1].median_tokens_per_s)
 
 
 def measure_offload(
@@ -97,14 +89,14 @@ def measure_offload(
     """
     order, environment = order or random.Random(), backend.environment()
     plans = [replace(plan, n_gpu_layers=each, recorder="none") for each in layers]
-    seen: list[EngineRecord] = []
+    records: list[EngineRecord] = []
     for each in plans:
-        announce(f"splits with {each.n_gpu_layers} layers on the device")
+        where = f"{each.n_gpu_layers} layers on the device"
+        announce(f"splits with {where}")
         payload = board.run(replace(each, recorder="splits"), extra_environment=environment)
-        seen.append(EngineRecord.from_plain(payload.get("engine")))
-        if n_dropped := seen[-1].n_dropped:
-            lost = f"{each.n_gpu_layers} layers on the device: {n_dropped} splits found no room"
-            raise MeasurementError(f"{lost}; take a shorter scenario")
+        records.append(EngineRecord.from_plain(payload.get("engine")))
+        if n_dropped := records[-1].n_dropped:
+            raise MeasurementError(f"{where}: {n_dropped} splits found no room; take a shorter scenario")
     speeds = [
         Series(
             take=replicates_of(board, partial(with_drawn_layout, each, order), extra_environment=environment),
@@ -115,8 +107,8 @@ def measure_offload(
         for each in plans
     ]
     take_rounds(speeds, n_rounds, order=order, announce=lambda at, _, __, name: announce(f"round {at}: {name}"))
-    points = map(_point, layers, seen, speeds)
-    return OffloadSweep(engine_version=seen[0].engine_version, points=tuple(points))
+    points = tuple(map(_point, layers, records, speeds))
+    return OffloadSweep(engine_version=records[0].engine_version, points=points)
 
 
 def _speeds(payloads: Sequence[Payload]) -> Mapping[Phase, float]:
@@ -131,17 +123,17 @@ def _speeds(payloads: Sequence[Payload]) -> Mapping[Phase, float]:
     return speeds
 
 
-def _point(n_layers: int, seen: EngineRecord, speeds: Series[Mapping[Phase, float]]) -> OffloadPoint:
+def _point(n_layers: int, record: EngineRecord, speeds: Series[Mapping[Phase, float]]) -> OffloadPoint:
     if not speeds.valid:
         raise MeasurementError(
             f"{speeds.name}: none of {len(speeds.complaints)} processes was undisturbed; {speeds.complaints[-1]}; "
             "run it when nothing else runs"
         )
     samples = {phase: tuple(each[phase] for each in speeds.valid if phase in each) for phase in GRAPH_PHASES}
-    placements = (placement(seen, phase) for phase in GRAPH_PHASES)
+    placements = (placement(record, phase) for phase in GRAPH_PHASES)
     return OffloadPoint(
         n_gpu_layers=n_layers,
-        speeds=tuple(Speed(phase=phase, samples_tokens_per_s=found) for phase, found in samples.items() if found),
+        speeds={phase: Speed(samples_tokens_per_s=found) for phase, found in samples.items() if found},
         placements=tuple(each for each in placements if each is not None),
         n_disturbed=len(speeds.complaints),
     )

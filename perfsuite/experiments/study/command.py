@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, check_picture, draw, give, tell_picture
 from perfsuite.cli.command_help import Commands, add_command
@@ -25,9 +23,9 @@ from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.experiments.scenario_bench import Bench, measure_rows
 from perfsuite.experiments.study.command_tables import plan_answer, study_chart, study_parts, study_plain
 from perfsuite.experiments.study.harness_scores import read_scores
-from perfsuite.experiments.study.joined import Study, join
-from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, read_plan
-from perfsuite.experiments.study.token_latency import TokenLatency, over_prompts
+from perfsuite.experiments.study.joined import join
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, TokenLatency, read_plan
+from perfsuite.records.codec import read_json
 from perfsuite.records.events import Phase
 from perfsuite.records.whole_file import write_json
 from perfsuite.report.llama_bench_export import read_measured_phases
@@ -35,9 +33,6 @@ from perfsuite.units import NS_PER_S
 from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
-
-if TYPE_CHECKING:
-    from perfsuite.expectation.roofline.sweeps import SweepPoint
 
 
 def study_points(plan: StudyPlan, *, models_dir: Path, n_threads: int) -> tuple[SweepPoint, ...]:
@@ -58,7 +53,7 @@ def study_points(plan: StudyPlan, *, models_dir: Path, n_threads: int) -> tuple[
 
 def measure_latencies(
     plan: StudyPlan, points: Sequence[SweepPoint], bench: Bench, progress: Callable[[str], None]
-) -> tuple[Mapping[str, TokenLatency], str]:
+) -> tuple[dict[str, TokenLatency], str]:
     """Measure `study_points` in fresh processes; return the latency of each run by its name, and the engine's version.
 
     Raises `MeasurementError`: a workload had too few undisturbed processes, or a worker failed.
@@ -86,7 +81,32 @@ def _latency(rows: Sequence[Row], counts: Mapping[int, int]) -> TokenLatency:
         {int(row.value or 0): row.samples_ns for row in rows if row.kind is kind}
         for kind in (RowKind.PREFILL, RowKind.DECODE)
     )
-    return over_prompts(prefill_ns, decode_ns, counts, source="measured")
+    return over_prompts(prefill_ns, decode_ns, counts)
+
+
+def over_prompts(
+    prefill_ns: Mapping[int, Sequence[int]],
+    decode_ns: Mapping[int, Sequence[int]],
+    counts: Mapping[int, int],
+) -> TokenLatency:
+    """Return the latency over prompts, of which `counts` tells how many have each length.
+
+    A process of each length makes one sample. With c prompts of n tokens, whose prefill takes T(n) and a token after it
+    t(n), an input token takes sum c T / sum c n and an output token sum c t / sum c: every prompt counts once, and each
+    generates as many tokens. Times are by length of the prompt, the samples of its processes: lengths may have
+    different numbers of them, of which the fewest count.
+    """
+    n_samples = min(len(samples) for times in (prefill_ns, decode_ns) for samples in times.values())
+    n_tokens, n_prompts = sum(n * count for n, count in counts.items()), sum(counts.values())
+    prefill, decode = (
+        [sum(count * times[n][at] for n, count in counts.items()) / NS_PER_S for at in range(n_samples)]
+        for times in (prefill_ns, decode_ns)
+    )
+    return TokenLatency(
+        prefill_samples_s=tuple(each / n_tokens for each in prefill),
+        decode_samples_s=tuple(each / n_prompts for each in decode),
+        source="measured",
+    )
 
 
 def known_latencies(plan: StudyPlan, earlier: Path | None) -> dict[str, TokenLatency]:
@@ -94,66 +114,33 @@ def known_latencies(plan: StudyPlan, earlier: Path | None) -> dict[str, TokenLat
 
     Raises `PerfsuiteError`: a file cannot be read, or has no latency of prefill and decode.
     """
-    known = {} if earlier is None else _of_study(earlier)
+    todo = "name what perfsuite study wrote"
+    known = {} if earlier is None else read_json(earlier, _EarlierStudy, PerfsuiteError, todo).latencies
     own = {run.name: _of_run(run) for run in plan.runs if not run.is_measured}
-    return {**{run.name: known[run.name] for run in plan.runs if run.name in known}, **own}
+    return {run.name: known[run.name] for run in plan.runs if run.name in known} | own
 
 
-_TODO = "name what perfsuite study wrote"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EarlierStudy:
+    latencies: Mapping[str, TokenLatency]
 
 
 def _of_run(run: StudyRun) -> TokenLatency:
     """Take prefill with the gather of its embeddings, as a study measures it."""
-    if (given := run.latency) is not None:
-        times_s = (given.prefill_s_per_token,), (given.decode_s_per_token,)
-        return TokenLatency(prefill_samples_s=times_s[0], decode_samples_s=times_s[1], source="given")
+    if run.latency is not None:
+        return run.latency
     assert run.run_file is not None
-    path = run.run_file
-    found = read_measured_phases(path)
+    found = read_measured_phases(run.run_file)
     prefill_ns, decode_ns = (found.samples_ns.get(phase, ()) for phase in (Phase.PREFILL, Phase.DECODE))
     if not prefill_ns or not decode_ns or not found.scenario.n_prompt:
-        raise PerfsuiteError(f"{path}: has no valid prefill and decode; run both phases again")
+        raise PerfsuiteError(f"{run.run_file}: has no valid prefill and decode; run both phases again")
     embedding_ns = found.samples_ns.get(Phase.EMBEDDING) or (0,) * len(prefill_ns)
     wholes_ns = map(sum, zip(prefill_ns, embedding_ns, strict=False))
     return TokenLatency(
         prefill_samples_s=tuple(each / found.scenario.n_prompt / NS_PER_S for each in wholes_ns),
         decode_samples_s=tuple(each / NS_PER_S for each in decode_ns),
-        source=str(path),
+        source=str(run.run_file),
     )
-
-
-def _of_study(path: Path) -> Mapping[str, TokenLatency]:
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            name: TokenLatency(
-                prefill_samples_s=tuple(map(float, each["prefill_samples_s"])),
-                decode_samples_s=tuple(map(float, each["decode_samples_s"])),
-                source=_text(each["source"]),
-            )
-            for name, each in plain["latencies"].items()
-        }
-    except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); {_TODO}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise PerfsuiteError(f"{path}: is not a study ({type(error).__name__}: {error}); {_TODO}") from error
-
-
-def _text(plain: object) -> str:
-    """Return what can be written again: a lone surrogate, which JSON may hold, raises UnicodeError, a ValueError."""
-    text = str(plain)
-    text.encode()
-    return text
-
-
-_ABOUT = """
-Shows a table, the Pareto frontier with its knee, and the Harmonic Quantization score H_Q. lm-evaluation-harness
-computes the accuracies beforehand. A file takes about a minute; let nothing else run.
-"""
-
-_EXAMPLES = {
-    "perfsuite study plan.toml --output=study.json --plot=study.svg": "measure and draw",
-}
 
 
 def add_parser(commands: Commands) -> None:
@@ -161,8 +148,11 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "study",
-        about=_ABOUT,
-        examples=_EXAMPLES,
+        about="""
+        Shows a table, the Pareto frontier with its knee, and the Harmonic Quantization score H_Q.
+        lm-evaluation-harness computes the accuracies beforehand. A file takes about a minute; let nothing else run.
+        """,
+        examples={"perfsuite study plan.toml --output=study.json --plot=study.svg": "measure and draw"},
         see=("docs/study.md",),
     )
     parser.add_argument("plan", type=Path, metavar="PLAN", help="TOML file, as docs/study.md describes")
@@ -191,7 +181,15 @@ def _study(options: argparse.Namespace) -> int:
         return 0
     measured, engine = _measured(plan, points, options) if points else ({}, "")
     latencies = {run.name: (known | measured)[run.name] for run in plan.runs}
-    _tell(join(plan, scores, latencies), latencies, engine, options)
+    study = join(plan, scores, latencies)
+    plain = study_plain(study, latencies, engine)
+    if options.output is not None:
+        write_json(options.output, plain, PerfsuiteError)
+    if options.plot is not None:
+        chart = study_chart(study)
+        draw(chart, options.plot)
+        tell_picture(options, options.plot, chart.title)
+    give(Answer(parts=lambda: study_parts(study), plain=lambda: plain), options)
     return 0
 
 
@@ -202,16 +200,4 @@ def _measured(
     with taken_device(profile, "study", options) as taken, progress("study", options) as told:
         board = taken.board
         bench = Bench(engine=board.facts().engine, profile=profile, board=board, n_processes=plan.n_processes)
-        latencies, named = measure_latencies(plan, points, bench, told.step)
-    return dict(latencies), named
-
-
-def _tell(study: Study, latencies: Mapping[str, TokenLatency], engine: str, options: argparse.Namespace) -> None:
-    plain = study_plain(study, latencies, engine)
-    if options.output is not None:
-        write_json(options.output, plain, PerfsuiteError)
-    if options.plot is not None:
-        chart = study_chart(study)
-        draw(chart, options.plot)
-        tell_picture(options, options.plot, chart.title)
-    give(Answer(parts=lambda: study_parts(study), plain=lambda: plain), options)
+        return measure_latencies(plan, points, bench, told.step)

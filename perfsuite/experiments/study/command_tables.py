@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure
-from perfsuite.experiments.study.joined import QuantizationRow, Study, StudyPoint, TaskFrontier, TokenKind
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.joined import Frontier, QuantizationRow, Study, StudyPoint, TokenKind
+from perfsuite.experiments.study.plan_file import TokenLatency
 from perfsuite.records.chart import Axis, Line, LineRole, PointGroup, XYChart, XYPanel
 from perfsuite.units import NS_PER_S, format_count, format_ns
 
@@ -28,52 +28,44 @@ def _finding(study: Study, task: str) -> str:
     frontier = study.frontier(task, TokenKind.OUTPUT)
     if (knee := frontier.knee) is None:
         return f"{task}: {format_count(len(frontier.members), 'run')} on the frontier of output tokens, without a knee"
+    time = format_ns(knee.latency_s(TokenKind.OUTPUT) * NS_PER_S)
     return (
-        f"{task}: the knee of the frontier is {knee.name}, {format_ns(knee.latency_s * NS_PER_S)} an output token at "
-        f"{knee.accuracy:.3f} of the reference's accuracy"
+        f"{task}: the knee of the frontier is {knee.run.name}, {time} an output token at "
+        f"{knee.normalised_accuracy:.3f} of the reference's accuracy"
     )
 
 
 def _panel(study: Study, task: str, kind: TokenKind) -> XYPanel:
-    points = [point for point in study.points if point.task == task]
     frontier = study.frontier(task, kind)
-    knee, members = frontier.knee, frontier.members
+    knee = () if frontier.knee is None else (frontier.knee,)
+    rings = (PointGroup(label="knee", x=_x([each], kind), y=_y([each]), is_ring=True) for each in knee)
+    line = Line(label="frontier", x=_x(frontier.members, kind), y=_y(frontier.members), role=LineRole.REFERENCE)
     return XYPanel(
         title=f"{task}, {kind.value} tokens",
         x_axis=Axis(label=f"time of an {kind.value} token (s)", least=0.0),
         y_axis=Axis(label=f"accuracy, {study.plan.reference} = 1"),
-        groups=(
-            *_groups(points, kind),
-            *(
-                PointGroup(label="knee", x=(each.latency_s,), y=(each.accuracy,), is_ring=True)
-                for each in (knee,)
-                if each
-            ),
-        ),
-        lines=(
-            Line(
-                label="frontier",
-                x=tuple(m.latency_s for m in members),
-                y=tuple(m.accuracy for m in members),
-                role=LineRole.REFERENCE,
-            ),
-        ),
+        groups=(*_groups([point for point in study.points if point.task == task], kind), *rings),
+        lines=(line,),
     )
 
 
-def _groups(points: list[StudyPoint], kind: TokenKind) -> Iterator[PointGroup]:
+def _x(points: Sequence[StudyPoint], kind: TokenKind) -> tuple[float, ...]:
+    return tuple(each.latency_s(kind) for each in points)
+
+
+def _y(points: Sequence[StudyPoint]) -> tuple[float, ...]:
+    return tuple(each.normalised_accuracy for each in points)
+
+
+def _groups(points: Sequence[StudyPoint], kind: TokenKind) -> Iterator[PointGroup]:
     """Yield a group for each suite and, where there are originals, one for what is quantised."""
+    names = {True: "original", False: "quantised"} if any(each.run.is_original for each in points) else {False: ""}
     for suite in dict.fromkeys(point.run.suite for point in points):
-        for is_original, name in ((True, "original"), (False, "quantised")):
+        for is_original, name in names.items():
             own = [each for each in points if each.run.suite == suite and each.run.is_original is is_original]
+            texts = tuple(each.run.name.removeprefix(f"{suite} ") for each in own)
             if own:
-                yield PointGroup(
-                    label=suite,
-                    kind=name if any(each.run.is_original for each in points) else "",
-                    x=tuple(each.latency_s(kind) for each in own),
-                    y=tuple(each.normalised_accuracy for each in own),
-                    texts=tuple(each.run.name.removeprefix(f"{suite} ") for each in own),
-                )
+                yield PointGroup(label=suite, kind=name, x=_x(own, kind), y=_y(own), texts=texts)
 
 
 #: Raised whenever a field changes its meaning.
@@ -98,8 +90,8 @@ def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str
             {
                 **fields_of(each, "task", "suite"),
                 "tokens": each.kind.value,
-                "members": [member.name for member in each.frontier.members],
-                "knee": each.frontier.knee.name if each.frontier.knee else None,
+                "members": [member.run.name for member in each.members],
+                "knee": each.knee and each.knee.run.name,
             }
             for each in study.frontiers
         ],
@@ -121,15 +113,15 @@ def _point_plain(point: StudyPoint) -> dict[str, Any]:
 
 
 def _quantization_plain(row: QuantizationRow) -> dict[str, Any]:
-    ratios = row.ratios
+    m_accuracy, m_prefill, m_decode = row.ratios or (None, None, None)
     return {
         "task": row.task,
         "model": row.run.model,
         "original": row.original.quantization,
         "quantization": row.run.quantization,
-        "m_accuracy": ratios and ratios.accuracy_ratio,
-        "m_prefill": ratios and ratios.prefill_ratio,
-        "m_decode": ratios and ratios.decode_ratio,
+        "m_accuracy": m_accuracy,
+        "m_prefill": m_prefill,
+        "m_decode": m_decode,
         "h_q": row.score,
     }
 
@@ -165,7 +157,7 @@ def _task_sheet(study: Study, task: str) -> Sheet:
             (
                 *(point.run.name, f"{point.score.accuracy:.4f}", f"{point.normalised_accuracy:.4f}"),
                 *(format_ns(point.latency_s(kind) * NS_PER_S) for kind in TokenKind),
-                _places(study, task, point.run.name),
+                _frontiers_of(study, point),
             )
             for point in study.points
             if point.task == task
@@ -174,21 +166,14 @@ def _task_sheet(study: Study, task: str) -> Sheet:
     )
 
 
-def _places(study: Study, task: str, name: str) -> str:
-    """Say on which frontiers a run is, and of which it is the knee."""
-    found = []
-    for kind in TokenKind:
-        frontier = study.frontier(task, kind)
-        if frontier.knee is not None and frontier.knee.name == name:
-            found.append(f"{kind.value} (knee)")
-        elif name in [each.name for each in frontier.members]:
-            found.append(kind.value)
-    return ", ".join(found) or "-"
+def _frontiers_of(study: Study, point: StudyPoint) -> str:
+    found = (study.frontier(point.task, kind) for kind in TokenKind)
+    words = [f"{each.kind.value}{' (knee)' if each.knee == point else ''}" for each in found if point in each.members]
+    return ", ".join(words) or "-"
 
 
-def _sentence(found: TaskFrontier) -> str:
-    names = ", ".join(each.name for each in found.frontier.members)
-    knee = found.frontier.knee.name if found.frontier.knee else "none"
+def _sentence(found: Frontier) -> str:
+    names, knee = ", ".join(each.run.name for each in found.members), found.knee.run.name if found.knee else "none"
     of_suite = f" of {found.suite}" if found.suite else ""
     return f"frontier{of_suite} by {found.kind.value} tokens: {names}; knee: {knee}"
 
@@ -196,9 +181,7 @@ def _sentence(found: TaskFrontier) -> str:
 def _quantization_sheet(study: Study) -> Sheet:
     rows = []
     for row in study.quantizations:
-        ratios = row.ratios
-        parts = (ratios.accuracy_ratio, ratios.prefill_ratio, ratios.decode_ratio) if ratios else (None,) * 3
-        figures = (figure("{:.3f}", value) for value in (*parts, row.score))
+        figures = (figure("{:.3f}", value) for value in (*(row.ratios or (None,) * 3), row.score))
         rows.append((row.task, row.run.model, row.original.quantization, row.run.quantization, *figures))
     headings = ("task", "model", ">original", ">quantised", ">M_a", ">M_prefill", ">M_decode", ">H_Q")
     return Sheet(headings, rows)

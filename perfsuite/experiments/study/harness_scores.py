@@ -14,7 +14,6 @@ from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.study.plan_file import StudyPlan, StudyTask
-from perfsuite.experiments.study.quantization_score import AccuracyScale
 from perfsuite.records.codec import from_plain, plain_json
 
 _STDERR = "_stderr"
@@ -26,7 +25,6 @@ _NO_METRICS = ("sample_len", "sample_count")
 class HarnessScore:
     """One score of one task."""
 
-    task: str
     #: As the file calls it, such as ``acc_norm,none``.
     metric: str
     #: From 0 to 1.
@@ -50,16 +48,20 @@ def read_harness_score(paths: Sequence[Path], task: str, metric: str) -> Harness
     lacks the metric or has it with several filters, or it or its standard error is no number of 0 to 1; the message
     tells what there is.
     """
-    found = {path: tasks[task] for path in paths if task in (tasks := _read_tasks(path))}
+    files = {path: _read_tasks(path) for path in paths}
+    found = {path: tasks[task] for path, tasks in files.items() if task in tasks}
     if len(found) != 1:
-        names = ", ".join(map(str, found or paths))
-        seen = f"is in {len(found)} of the files" if found else f"is not there; tasks are {_task_names(paths)}"
+        names, there = (
+            ", ".join(map(str, found or paths)),
+            ", ".join(sorted({name for each in files.values() for name in each})),
+        )
+        seen = f"is in {len(found)} of the files" if found else f"is not there; tasks are {there or 'none'}"
         raise PerfsuiteError(f"{names}: task {task!r} {seen}")
     ((path, metrics),) = found.items()
     where = f"{path}: task {task!r}"
     name = _metric_name(where, metrics, metric)
     accuracy, stderr = _share(where, name, metrics[name]), _stderr(where, metrics, name)
-    return HarnessScore(task=task, metric=name, accuracy=accuracy, stderr=stderr)
+    return HarnessScore(metric=name, accuracy=accuracy, stderr=stderr)
 
 
 def _read_tasks(path: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -68,23 +70,17 @@ def _read_tasks(path: Path) -> Mapping[str, Mapping[str, Any]]:
     return from_plain(plain, _Results, str(path), PerfsuiteError, todo).results
 
 
-def _task_names(paths: Sequence[Path]) -> str:
-    return ", ".join(sorted({task for path in paths for task in _read_tasks(path)})) or "none"
-
-
 def _metric_name(where: str, metrics: Mapping[str, Any], metric: str) -> str:
-    if metric in metrics and _is_metric(metric, metrics[metric]):
-        return metric
-    bare, _, answers = metric.partition(",")
-    if answers == "none" and bare in metrics and _is_metric(bare, metrics[bare]):
-        return bare
-    found = [name for name, value in metrics.items() if name.split(",")[0] == metric and _is_metric(name, value)]
+    known = [name for name, value in metrics.items() if _is_metric(name, value)]
+    for name in (metric, metric.removesuffix(",none")):
+        if name in known:
+            return name
+    found = [name for name in known if name.split(",")[0] == metric]
     if len(found) == 1:
         return found[0]
-    there = ", ".join(name for name, value in metrics.items() if _is_metric(name, value)) or "none"
     if found:
         raise PerfsuiteError(f"{where}: metric {metric!r} has the filters of {', '.join(found)}; name one of them")
-    raise PerfsuiteError(f"{where}: metric {metric!r} is not there; metrics are {there}")
+    raise PerfsuiteError(f"{where}: metric {metric!r} is not there; metrics are {', '.join(known) or 'none'}")
 
 
 def _is_metric(name: str, value: object) -> bool:
@@ -115,11 +111,14 @@ class TaskScores:
     """All scores of one task."""
 
     task: StudyTask
-    reference: HarnessScore
-    #: What every model's accuracy is normalised by, the originals' and the quantised ones' alike.
-    scale: AccuracyScale
+    #: Accuracy of the reference, by which every model's is normalised, the originals' and the quantised ones' alike.
+    reference: float
     #: By name of the run.
     of_runs: Mapping[str, HarnessScore]
+
+    def normalised(self, accuracy: float) -> float:
+        """Return (accuracy - chance) / (reference - chance): 1 for the reference, 0 for guessing."""
+        return (accuracy - self.task.chance) / (self.reference - self.task.chance)
 
 
 def read_scores(plan: StudyPlan) -> tuple[TaskScores, ...]:
@@ -135,18 +134,13 @@ def _task_scores(plan: StudyPlan, task: StudyTask) -> TaskScores:
     reference = read_harness_score(plan.reference_accuracies, task.name, task.metric)
     of_runs = {run.name: read_harness_score(run.accuracies, task.name, task.metric) for run in plan.runs}
     for name, score in of_runs.items():
-        if not _is_same_metric(score.metric, reference.metric):
+        if score.metric.removesuffix(",none") != reference.metric.removesuffix(",none"):  # which old files leave out
             raise PerfsuiteError(
                 f"task {task.name!r}: metric is {score.metric} of {name}, {reference.metric} of {plan.reference}; name "
                 "one that both have"
             )
-    try:
-        scale = AccuracyScale(reference=reference.accuracy, chance=task.chance)
-    except PerfsuiteError as error:
-        raise PerfsuiteError(f"task {task.name!r}, reference {plan.reference}: {error}") from None
-    return TaskScores(task=task, reference=reference, scale=scale, of_runs=of_runs)
-
-
-def _is_same_metric(one: str, other: str) -> bool:
-    """Whether two names are of one metric: files before release 0.4 leave the filter out where it is none."""
-    return one.removesuffix(",none") == other.removesuffix(",none")
+    if reference.accuracy <= task.chance:
+        told = f"accuracy of the reference is {reference.accuracy:g} and of guessing {task.chance:g}"
+        todo = "expected 0 <= guessing < reference <= 1"
+        raise PerfsuiteError(f"task {task.name!r}, reference {plan.reference}: {told}; {todo}")
+    return TaskScores(task=task, reference=reference.accuracy, of_runs=of_runs)

@@ -7,36 +7,63 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Annotated, NoReturn
 
 from msgspec import Meta
 
 from perfsuite.device.profile import find_profile, profile_names
 from perfsuite.errors import DeviceError, PerfsuiteError
-from perfsuite.experiments.study.token_latency import LEAST_S, MOST_S
 from perfsuite.records.codec import Name, Size, read_toml
 from perfsuite.workload.prompts import prompt_lengths
 from perfsuite.workload.scenario import find_scenario
 
-_Time = Annotated[float, Meta(ge=LEAST_S, lt=MOST_S, description=f"a time above 0: {LEAST_S:g} s to {MOST_S:g} s")]
+#: What is shorter or longer is no token's time, but a mistake that ratios of latencies would overflow with.
+_LEAST_S, _MOST_S = 1e-15, 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLatency:
+    """What a token takes, one value a process."""
+
+    prefill_samples_s: tuple[float, ...]
+    decode_samples_s: tuple[float, ...]
+    #: ``measured``, ``given``, or the file that it was taken from.
+    source: str
+
+    def __post_init__(self) -> None:
+        for samples in (self.prefill_samples_s, self.decode_samples_s):
+            if not samples or not all(_LEAST_S <= each <= _MOST_S for each in samples):
+                raise PerfsuiteError(
+                    f"latency from {self.source}: samples are {str(samples)[:80]}, expected times above 0: "
+                    f"{_LEAST_S:g} s to {_MOST_S:g} s"
+                )
+
+    @property
+    def prefill_s_per_token(self) -> float:
+        return median(self.prefill_samples_s)
+
+    @property
+    def decode_s_per_token(self) -> float:
+        return median(self.decode_samples_s)
+
+
+_Time = Annotated[float, Meta(ge=_LEAST_S, lt=_MOST_S, description=f"a time above 0: {_LEAST_S:g} s to {_MOST_S:g} s")]
+
+
+_Chance = Annotated[float, Meta(ge=0.0, lt=1.0, description="a share of 0 or more and below 1")]
+#: A path, or several.
+_Names = Name | Annotated[tuple[Name, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyTask:
     """A task with the metric that counts as its accuracy."""
 
-    name: str
-    metric: str
+    name: Name
+    metric: Name
     #: Accuracy of guessing, which is taken off every accuracy, the reference's too.
-    chance: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenLatency:
-    """Seconds of a token that are known before the study."""
-
-    prefill_s_per_token: _Time
-    decode_s_per_token: _Time
+    chance: _Chance = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +80,8 @@ class StudyRun:
     weights: str
     #: Files of lm-evaluation-harness.
     accuracies: tuple[Path, ...]
-    #: Where the latency comes from, if it is not measured: at most one of the two.
-    latency: GivenLatency | None
+    #: What the latency is, or where it comes from, if it is not measured: at most one of the two.
+    latency: TokenLatency | None
     run_file: Path | None
 
     @property
@@ -64,7 +91,6 @@ class StudyRun:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the study itself must measure the latency."""
         return self.latency is None and self.run_file is None
 
 
@@ -93,10 +119,6 @@ SCHEMA = 1
 _DEFAULT_SCENARIO = "p64-g16"
 _DEFAULT_GEN, _DEFAULT_PROCESSES = 16, 5
 
-_Chance = Annotated[float, Meta(ge=0.0, lt=1.0, description="a share of 0 or more and below 1")]
-#: A path, or several.
-_Names = Name | Annotated[tuple[Name, ...], Meta(min_length=1)]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reference:
@@ -105,10 +127,13 @@ class _Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
-    name: Name
-    metric: Name
-    chance: _Chance = 0.0
+class _Latency:
+    prefill_s_per_token: _Time
+    decode_s_per_token: _Time
+
+    def known(self) -> TokenLatency:
+        samples_s = (self.prefill_s_per_token,), (self.decode_s_per_token,)
+        return TokenLatency(prefill_samples_s=samples_s[0], decode_samples_s=samples_s[1], source="given")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +141,7 @@ class _Run:
     quantization: Name
     accuracies: _Names
     weights: Name | None = None
-    latency: GivenLatency | None = None
+    latency: _Latency | None = None
     run_file: Name | None = None
 
 
@@ -138,7 +163,7 @@ class _Plan:
     replicates: Size = _DEFAULT_PROCESSES
     device: Name = "host"
     threads: Size | None = None
-    task: tuple[_Task, ...] = ()
+    task: tuple[StudyTask, ...] = ()
     model: tuple[_Model, ...] = ()
 
 
@@ -158,29 +183,25 @@ def read_plan(path: Path) -> StudyPlan:
         if count > 1:
             raise PerfsuiteError(f"{path}: {what} {name!r} occurs {count} times, expected once")
     lengths, n_gen = _lengths(path, plan)
+    try:
+        device = find_profile(plan.device).name
+    except DeviceError:
+        _reject(path, "device", plan.device, f"one of {', '.join(profile_names())}")
     return StudyPlan(
         title=plan.title,
-        tasks=tuple(StudyTask(name=each.name, metric=each.metric, chance=each.chance) for each in plan.task),
+        tasks=plan.task,
         runs=runs,
         reference=plan.reference.name,
         reference_accuracies=_paths(path, plan.reference.accuracies),
         prompt_lengths=lengths,
         n_gen=n_gen,
         n_processes=plan.replicates,
-        device=_device(path, plan.device),
+        device=device,
         n_threads=plan.threads,
     )
 
 
-def _device(path: Path, name: str) -> str:
-    try:
-        return find_profile(name).name
-    except DeviceError:
-        _reject(path, "device", name, f"one of {', '.join(profile_names())}")
-
-
 def _lengths(path: Path, plan: _Plan) -> tuple[tuple[int, ...], int]:
-    """Return the lengths of the prompts and of the generation: of a scenario, or of a file of prompts."""
     if plan.prompts is not None:
         if plan.scenario is not None:
             _reject(path, "scenario", plan.scenario, "to be left out beside prompts")
@@ -211,7 +232,7 @@ def _runs(path: Path, where: str, model: _Model) -> Iterator[StudyRun]:
             is_original=run.quantization == model.original,
             weights=str(path.parent / weights) if is_path else weights,
             accuracies=_paths(path, run.accuracies),
-            latency=run.latency,
+            latency=run.latency.known() if run.latency else None,
             run_file=None if run.run_file is None else path.parent / run.run_file,
         )
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, Parser, add_command
 from perfsuite.cli.run_options import add_answer, add_shared, check_least
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
@@ -17,8 +17,8 @@ from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_lev
 
 _TOP = 10
 
-#: What may stand where a program would: a module of its own, which gets the words behind it.
-_WORDS = ("view", "agree", "check", "install-helper")
+#: What may stand where a program would, with the module of the parser that gets the words behind it.
+WORDS = {"view": "command_view", "agree": "command_ebpf", "check": "command_ebpf", "install-helper": "command_ebpf"}
 
 _USAGE = """perfsuite trace [--trace LEVELS] [options] -- COMMAND...
        perfsuite trace [--trace LEVELS] [options] --pid N
@@ -29,17 +29,6 @@ _USAGE = """perfsuite trace [--trace LEVELS] [options] -- COMMAND...
        perfsuite trace check
        sudo perfsuite trace install-helper"""
 
-_ABOUT = """
-Follows an unmodified llama.cpp program with eBPF, or one of the suite's own runs with any recorder. eBPF needs shared
-libraries of llama.cpp, with headers nearby or in their checkout. Nothing is judged: 'pytest --device=host --perf-trace'
-does that.
-"""
-
-_EXAMPLES = {
-    "perfsuite trace --model=smollm2-135m-q8_0": "a run of the suite, without privileges",
-    "perfsuite trace --trace=operator,counters -- llama-cli -m model.gguf -p Hello": "a program",
-}
-
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
@@ -47,8 +36,15 @@ def add_parser(commands: Commands) -> None:
         commands,
         "trace",
         usage=_USAGE,
-        about=_ABOUT,
-        examples=_EXAMPLES,
+        about="""
+        Follows an unmodified llama.cpp program with eBPF, or one of the suite's own runs with any recorder. eBPF needs
+        shared libraries of llama.cpp, with headers nearby or in their checkout. Nothing is judged: 'pytest
+        --device=host --perf-trace' does that.
+        """,
+        examples={
+            "perfsuite trace --model=smollm2-135m-q8_0": "a run of the suite, without privileges",
+            "perfsuite trace --trace=operator,counters -- llama-cli -m model.gguf -p Hello": "a program",
+        },
         writes="the trace, into .perfsuite/traces/TIME or --output",
         exits={1: "'agree': recorders differ; 'check': something is missing"},
         see=("docs/tracing.md", "docs/trace-views.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
@@ -91,17 +87,29 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--ggml-include", type=Path, metavar="DIR", help=text)
 
 
+def word_parser(word: str) -> Parser:
+    """Return the parser of one of the `WORDS`."""
+    module = importlib.import_module(f"perfsuite.experiments.tracing.{WORDS[word]}")
+    parser: Parser = getattr(module, f"{word.replace('-', '_')}_parser")()
+    return parser
+
+
 def _trace(options: argparse.Namespace) -> int:
     words = options.program
-    if words and words[0] in _WORDS:
-        module = importlib.import_module(f"perfsuite.experiments.tracing.command_{words[0].replace('-', '_')}")
-        return int(module.run(words[1:]))
+    if words and words[0] in WORDS:
+        asked = word_parser(words[0]).parse_args(words[1:])
+        return int(asked.run(asked))
     program = words[1:] if words[:1] == ["--"] else words
-    if program or options.pid is not None:
-        _refuse_board(options.device)
+    profile = find_profile(options.device)
+    if (program or options.pid is not None) and not profile.is_local:
+        told = f"is reached by {profile.reach.text}, and a command or --pid is of this machine"
+        raise PerfsuiteError(f"--device={options.device}: {told}; expected --model, which runs on {options.device}")
     if program and shutil.which(program[0]) is None:
-        told = f"no such program here, or none that may be started{meant(program[0], _WORDS)}"
+        told = f"no such program here, or none that may be started{meant(program[0], WORDS)}"
         raise PerfsuiteError(f"trace: {program[0]}: {told}")
+    check_least(options, "top", "threads")
+    if options.output == "":
+        raise PerfsuiteError("--output=: is empty; expected a folder")
     if options.opencl:
         from perfsuite.experiments.tracing.command_opencl import trace_opencl  # NumPy and the layers, as each of these
 
@@ -114,15 +122,6 @@ def _trace(options: argparse.Namespace) -> int:
     from perfsuite.experiments.tracing.command_program import trace_pid, trace_program
 
     return trace_program(options, program) if program else trace_pid(options)
-
-
-def _refuse_board(device: str) -> None:
-    """Refuse a device that is elsewhere: a program that is started or named here does not run on it."""
-    profile = find_profile(device)
-    if not profile.is_local:
-        told = "and a command or --pid is of this machine"
-        todo = f"expected --model, which runs on {device}"
-        raise PerfsuiteError(f"--device={device}: is reached by {profile.reach.text}, {told}; {todo}")
 
 
 def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
@@ -139,16 +138,12 @@ def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
     _refuse_idle(options)
     if options.ggml_include is not None and not options.ggml_include.is_dir():
         raise PerfsuiteError(f"--ggml-include={options.ggml_include}: is not a folder; expected that of ggml.h")
-    if options.output == "":
-        raise PerfsuiteError("--output=: is empty; expected a folder")
     for name, value, most in (("--trace-floor", options.trace_floor, 1e6), ("--duration", options.duration, 1e9)):
         if value is not None and not 0.0 < value <= most:
             raise PerfsuiteError(f"{name}={value:g}: expected more than 0, and {most:g} at most")
-    check_least(options, "top", "threads")
 
 
 def _refuse_idle(options: argparse.Namespace) -> None:
-    """Refuse options with which nothing would be done."""
     is_own = options.model is not None
     is_ebpf = not is_own or options.recorder == "ebpf" or (options.recorder is None and options.trace is not None)
     counts = is_ebpf and bool(parse_levels(options.trace or DEFAULT_LEVELS, "--trace") & TraceLevel.COUNTERS)

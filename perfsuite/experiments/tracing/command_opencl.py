@@ -12,7 +12,6 @@ from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, give
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.cli.run_options import check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.device.work_folder import work_folder
@@ -50,7 +49,8 @@ _WITHOUT_LOG = (
 
 def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
     """Run a program with the layer in it; return its exit code, or 2 where its log cannot be read."""
-    _refuse_unusable(options, program)
+    if not program:
+        raise PerfsuiteError("trace: no command to run; expected it at the end, as in trace --opencl -- COMMAND")
     profile = find_profile(options.device)
     with _log_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
         layer = find_opencl_layers(user_cache()).tracing
@@ -66,7 +66,7 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
         "unreadable": unreadable,
     }
     give(Answer(parts=lambda: _parts(summaries, plain, options.top), plain=lambda: plain), options)
-    problems = [*unreadable]
+    problems = list(unreadable)
     if options.output is not None:
         try:
             write_json(Path(options.output) / JSON_NAME, plain, MeasurementError)
@@ -75,14 +75,6 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
     for problem in problems:
         print(f"perfsuite: error: {problem}", file=sys.stderr)
     return exit_code or (2 if problems else 0)
-
-
-def _refuse_unusable(options: argparse.Namespace, program: Sequence[str]) -> None:
-    if not program:
-        raise PerfsuiteError("trace: no command to run; expected it at the end, as in trace --opencl -- COMMAND")
-    check_least(options, "top")
-    if options.output == "":
-        raise PerfsuiteError("--output=: is empty; expected a folder")
 
 
 @contextmanager

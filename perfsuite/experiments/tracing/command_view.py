@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, check_picture, draw, give
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, Parser, add_command
 from perfsuite.cli.given_paths import check_paths
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, check_least
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.engine_graph import traced_cost
+from perfsuite.records.engine_trace import EngineTrace, TraceRecorder
 from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.report.graph.picture import dot_text, graph_svg
+from perfsuite.report.graph.tables import graph_tables, plain_graphs
+from perfsuite.report.graph.view import FIRST_LAYERS, GraphView, graph_view
+from perfsuite.report.statistics.charts import crossover_chart, statistics_chart
+from perfsuite.report.statistics.tables import crossover_table, plain_crossover, plain_statistics, statistics_tables
+from perfsuite.report.timeline.perfetto import write_perfetto
+from perfsuite.report.timeline.summary import plain_timeline, timeline_lines, timeline_summary, timeline_tables
 from perfsuite.trace.recording import read_recording
-
-if TYPE_CHECKING:
-    from perfsuite.records.engine_trace import EngineTrace
-    from perfsuite.report.graph.view import GraphView
-
+from perfsuite.trace.statistics.crossover import crossover
+from perfsuite.trace.statistics.statistics_view import trace_statistics
 
 _TOP = 10
 _RUN_HELP = "folder of 'perfsuite trace', or its file"
-
 
 #: What writes a timeline, by the end of the file's name.
 _PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace")
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Show what the words behind ``view`` ask for."""
-    options = _parser().parse_args(arguments)
-    check_least(options, "top")
-    check_paths(options)
-    return int(options.view(options))
-
-
-def _parser() -> argparse.ArgumentParser:
+def view_parser() -> Parser:
+    """Return the parser of ``trace view``."""
     parser = add_command(
         None,
         "perfsuite trace view",
@@ -75,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _view(
-    views: Commands, name: str, view: Callable[[argparse.Namespace], int], shows: str, *, n_runs: int | str
+    views: Commands, name: str, view: Callable[[argparse.Namespace], None], shows: str, *, n_runs: int | str
 ) -> argparse.ArgumentParser:
     parser = add_command(
         views,
@@ -86,24 +83,27 @@ def _view(
     parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help=_RUN_HELP)
     add_answer(parser)
     parser.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
-    parser.set_defaults(view=view)
+    parser.set_defaults(run=_show, view=view)
     return parser
 
 
-def _graph(options: argparse.Namespace) -> int:
-    from perfsuite.report.graph.tables import graph_tables, plain_graphs
-
-    check_picture(options.output, ".dot")
-    views = [_graph_view(options, path) for path in options.runs]
-    if options.output is not None:
-        _draw(views, options.output)
-    give(Answer(parts=lambda: graph_tables(views, options.top), plain=lambda: plain_graphs(views)), options)
+def _show(options: argparse.Namespace) -> int:
+    check_least(options, "top")
+    check_paths(options)
+    options.view(options)
     return 0
 
 
-def _graph_view(options: argparse.Namespace, path: Path) -> GraphView:
-    from perfsuite.report.graph.view import FIRST_LAYERS, graph_view
+def _graph(options: argparse.Namespace) -> None:
+    check_picture(options.output, ".dot")
+    views = [_graph_view(options, path) for path in options.runs]
+    if options.output is not None:
+        text = dot_text(views) if options.output.suffix.lower() == ".dot" else graph_svg(views)
+        write_whole_bytes(options.output, text.encode(), PerfsuiteError)
+    give(Answer(parts=lambda: graph_tables(views, options.top), plain=lambda: plain_graphs(views)), options)
 
+
+def _graph_view(options: argparse.Namespace, path: Path) -> GraphView:
     return graph_view(
         read_recording(path),
         graph=options.graph,
@@ -122,82 +122,46 @@ def _layers(text: str) -> tuple[int, ...] | None:
         raise PerfsuiteError(f"--layers={text}: expected numbers by commas, such as 0,1,5, or all") from None
 
 
-def _draw(views: Sequence[GraphView], path: Path) -> None:
-    from perfsuite.report.graph.picture import dot_text, graph_svg
-
-    text = dot_text(views) if path.suffix.lower() == ".dot" else graph_svg(views)
-    write_whole_bytes(path, text.encode(), PerfsuiteError)
-
-
-def _timeline(options: argparse.Namespace) -> int:
-    from perfsuite.report.timeline.summary import plain_timeline, timeline_lines, timeline_summary, timeline_tables
-
-    trace = read_recording(options.runs[0])
-    if options.output is not None:
-        _write_timeline(trace, options.output)
+def _timeline(options: argparse.Namespace) -> None:
+    trace, output = read_recording(options.runs[0]), options.output
+    if output is not None:
+        if output.suffix not in _PERFETTO_SUFFIXES:
+            accepted = " or ".join(_PERFETTO_SUFFIXES)
+            raise PerfsuiteError(f"--output={output}: expected {accepted}, which ui.perfetto.dev opens")
+        write_perfetto(trace, output)
     summary = timeline_summary(trace)
     answer = Answer(
         parts=lambda: [*timeline_lines(summary), *timeline_tables(summary, options.top)],
         plain=lambda: plain_timeline(summary),
     )
     give(answer, options)
-    if options.output is None and not options.json:
-        hint = "--output=timeline.pftrace writes it for ui.perfetto.dev"
-        remarks("trace", options).remark(hint)
-    return 0
+    if output is None and not options.json:
+        remarks("trace", options).remark("--output=timeline.pftrace writes it for ui.perfetto.dev")
 
 
-def _write_timeline(trace: EngineTrace, path: Path) -> None:
-    from perfsuite.report.timeline.perfetto import write_perfetto
-
-    if path.suffix not in _PERFETTO_SUFFIXES:
-        raise PerfsuiteError(
-            f"--output={path}: expected {' or '.join(_PERFETTO_SUFFIXES)}, which ui.perfetto.dev opens"
-        )
-    write_perfetto(trace, path)
-
-
-def _statistics(options: argparse.Namespace) -> int:
-    from perfsuite.experiments.engine_graph import traced_cost
-    from perfsuite.report.statistics.tables import plain_statistics, statistics_tables
-    from perfsuite.trace.statistics.statistics_view import trace_statistics
-
+def _statistics(options: argparse.Namespace) -> None:
     check_picture(options.output)
     trace = read_recording(options.runs[0])
     if options.against is not None:
-        return _crossover(options, trace)
+        _crossover(options, trace)
+        return
     statistics = trace_statistics(trace, traced_cost)
     if options.output is not None:
-        from perfsuite.report.statistics.charts import statistics_chart
-
         draw(statistics_chart(statistics, name=options.runs[0].stem), options.output)
     parts, plain = lambda: statistics_tables(statistics, options.top), lambda: plain_statistics(statistics)
     give(Answer(parts=parts, plain=plain), options)
-    return 0
 
 
-def _crossover(options: argparse.Namespace, trace: EngineTrace) -> int:
-    from perfsuite.report.statistics.tables import crossover_table, plain_crossover
-    from perfsuite.trace.statistics.crossover import crossover
-
+def _crossover(options: argparse.Namespace, cpu: EngineTrace) -> None:
     device = read_recording(options.against)
-    _check_sides(options, trace, device)
-    found = crossover(trace, device)
-    if not found:
-        raise PerfsuiteError(f"--against={options.against}: shares no operator with {options.runs[0]}")
-    if options.output is not None:
-        from perfsuite.report.statistics.charts import crossover_chart
-
-        draw(crossover_chart(found, name=options.runs[0].stem), options.output)
-    give(Answer(parts=lambda: [crossover_table(found)], plain=lambda: plain_crossover(found)), options)
-    return 0
-
-
-def _check_sides(options: argparse.Namespace, cpu: EngineTrace, device: EngineTrace) -> None:
-    from perfsuite.records.engine_trace import TraceRecorder
-
     if cpu.recorder is TraceRecorder.OPENCL:
         raise PerfsuiteError(f"{options.runs[0]}: is of a device; expected the processor's run, --against the device's")
     if device.recorder is not TraceRecorder.OPENCL:
         recorder = device.recorder.value
         raise PerfsuiteError(f"--against={options.against}: is of the {recorder} recorder; expected one of opencl")
+    found = crossover(cpu, device)
+    if not found:
+        raise PerfsuiteError(f"--against={options.against}: shares no operator with {options.runs[0]}")
+    if options.output is not None:
+        draw(crossover_chart(found, name=options.runs[0].stem), options.output)
+    give(Answer(parts=lambda: [crossover_table(found)], plain=lambda: plain_crossover(found)), options)

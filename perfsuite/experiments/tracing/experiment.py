@@ -28,7 +28,7 @@ from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recording import TRACE_NAME
 
 if TYPE_CHECKING:
-    from perfsuite.experiments.tracing.findings import TraceFindings
+    from perfsuite.experiments.tracing.judgement import TraceFindings
 
 #: What the recorders of the suite's own are asked for: operators on each thread, and what routers choose.
 _OPERATORS, _EXPERTS = "preload", "experts"
@@ -51,16 +51,13 @@ class TraceExperiment(Experiment):
     kind: str = TRACE
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the cases of the run."""
         yield from trace_cases(self.config.workload, self.config.n_threads)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the processes that the cases need."""
         return len(self._recorders(case_ids))
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
-        """Trace what the given cases need, and keep the traces beside the run's file."""
-        from perfsuite.experiments.tracing.findings import trace_findings  # brings NumPy, as what it needs
+        from perfsuite.experiments.tracing.judgement import trace_findings  # brings NumPy, as what it needs
 
         config = self.config
         plan = replace(run_plan(config), n_repetitions=1)
@@ -72,7 +69,6 @@ class TraceExperiment(Experiment):
             self.found[recorder] = found
 
     def judge(self, case_id: str, reason: str) -> Judgement:
-        """Judge one case by the trace that tells of it."""
         from perfsuite.experiments.tracing.judgement import judge_trace
 
         (recorder,) = self._recorders((case_id,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 
 from perfsuite.cli.answer import Answer, Sheet, give
@@ -12,35 +11,28 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.speculation import check_vocabularies
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.experiments.variants.measurement import (
+    AXES,
     N_PAIRS,
-    Forecast,
     VariantBench,
+    VariantPoint,
     VariantRow,
     VariantSummary,
     by_calibration,
     by_ceilings,
     measure_variants,
     summarize,
+    variant_points,
 )
-from perfsuite.experiments.variants.points import AXES, VariantPoint, variant_points
-from perfsuite.measure.board.protocol import Board, board_name
-from perfsuite.measure.ceiling_store import find_calibration, measured_ceilings
+from perfsuite.measure.ceiling_store import board_calibration, measured_ceilings
 from perfsuite.report.exports.markdown_text import table
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.weights import resolve
-
-_ABOUT = """
-Each variant takes turns with a plain run of the same model; forecast and measurement are ratios to it. With a draft,
-TPOT is the round's time over the tokens that it yields.
-"""
-
-_EXAMPLES = {"perfsuite variants --axis=lora --axis=kv --markdown": "two axes, as a table for a document"}
 
 _MODEL, _DRAFT = "smollm2-360m-q8_0", "smollm2-135m-q8_0"
 
@@ -48,7 +40,14 @@ _MODEL, _DRAFT = "smollm2-360m-q8_0", "smollm2-135m-q8_0"
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(
-        commands, "variants", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md", "perfsuite held-out")
+        commands,
+        "variants",
+        about="""
+        Each variant takes turns with a plain run of the same model; forecast and measurement are ratios to it. With a
+        draft, TPOT is the round's time over the tokens that it yields.
+        """,
+        examples={"perfsuite variants --axis=lora --axis=kv --markdown": "two axes, as a table for a document"},
+        see=("docs/forecasting.md", "perfsuite held-out"),
     )
     subject = add_subject(parser, "device", f"model={_MODEL}", "threads")
     subject.add_argument("--draft", default=_DRAFT, metavar="MODEL", help=f"draft model (default {_DRAFT})")
@@ -64,12 +63,28 @@ def _variants(options: argparse.Namespace) -> int:
     profile = find_profile(options.device)
     check_least(options, "threads", "pairs")
     points = _points(options)
-    with taken_device(profile, "variants", options) as taken:
-        rows, is_calibrated = _measured(options, profile, taken.board, points)
+    with taken_device(profile, "variants", options) as taken, progress("variants", options) as told:
+        bench = VariantBench(
+            board=taken.board,
+            profile=profile,
+            n_threads=options.threads or taken.board.facts().default_threads,
+            models_dir=user_cache() / "models",
+            n_pairs=options.pairs,
+        )
+        calibration = board_calibration(bench.board, bench.n_threads, user_cache())
+        if is_calibrated := calibration is not None:
+            forecast = by_calibration(EngineTimes(calibration))
+        else:
+            forecast = by_ceilings(measured_ceilings(bench.board, bench.n_threads))
+        rows = measure_variants(points, forecast, bench, told.step)
+    summaries, cells = tuple(summarize(rows)), [_cells(row, is_calibrated=is_calibrated) for row in rows]
+    sentences = [_sentence(each, is_calibrated=is_calibrated) for each in summaries]
     if options.markdown and not options.json:
-        print(_markdown(rows, is_calibrated=is_calibrated))
-    else:
-        give(_answer(rows, is_calibrated=is_calibrated), options)
+        print("\n".join([table(_HEAD, cells), *(f"- {each}" for each in sentences)]))
+        return 0
+    figures = [{**asdict(row), "error_ratio": row.error_ratio, "is_calibrated": is_calibrated} for row in rows]
+    plain = {"rows": figures, "summaries": [asdict(each) for each in summaries]}
+    give(Answer(parts=lambda: (Sheet(_HEAD, cells), *sentences), plain=lambda: plain), options)
     return 0
 
 
@@ -84,44 +99,6 @@ def _points(options: argparse.Namespace) -> tuple[VariantPoint, ...]:
     if not all(point.workload.is_analytical for point in points):
         raise PerfsuiteError(f"--model={options.model}: its graph is not known, so that nothing forecasts it")
     return points
-
-
-def _measured(
-    options: argparse.Namespace, profile: Profile, board: Board, points: Sequence[VariantPoint]
-) -> tuple[tuple[VariantRow, ...], bool]:
-    facts = board.facts()
-    bench = VariantBench(
-        board=board,
-        engine=facts.engine,
-        profile=profile,
-        n_threads=options.threads or facts.default_threads,
-        models_dir=user_cache() / "models",
-        n_pairs=options.pairs,
-    )
-    forecast, is_calibrated = _forecast(bench)
-    with progress("variants", options) as told:
-        return measure_variants(points, forecast, bench, told.step), is_calibrated
-
-
-def _forecast(bench: VariantBench) -> tuple[Forecast, bool]:
-    """Forecast by the calibration of the device as it is now, or by its ceilings."""
-    facts, kept_by = bench.board.facts(), board_name(bench.board).kept_by
-    found = find_calibration(facts.fingerprint, bench.engine.build_id, bench.n_threads, user_cache(), board=kept_by)
-    if found is not None:
-        return by_calibration(EngineTimes(found)), True
-    return by_ceilings(measured_ceilings(bench.board, bench.n_threads)), False
-
-
-def _answer(rows: Sequence[VariantRow], *, is_calibrated: bool) -> Answer:
-    summaries = tuple(summarize(rows))
-    figures = [{**asdict(row), "error_ratio": row.error_ratio, "is_calibrated": is_calibrated} for row in rows]
-    return Answer(
-        parts=lambda: (
-            Sheet(_HEAD, [_cells(row, is_calibrated=is_calibrated) for row in rows]),
-            *(_sentence(each, is_calibrated=is_calibrated) for each in summaries),
-        ),
-        plain=lambda: {"rows": figures, "summaries": [asdict(each) for each in summaries]},
-    )
 
 
 _HEAD = ("axis", "point", "latency", "forecast", "measured", "interval", "error", "forecast time", "time", "error")
@@ -143,8 +120,3 @@ def _sentence(summary: VariantSummary, *, is_calibrated: bool) -> str:
         f"{summary.axis}, {summary.latency.upper()}: mean error of the ratios {summary.mean_error_ratio:.1%}{times}, "
         f"over {summary.n_rows} points"
     )
-
-
-def _markdown(rows: Sequence[VariantRow], *, is_calibrated: bool) -> str:
-    lines = [f"- {_sentence(each, is_calibrated=is_calibrated)}" for each in summarize(rows)]
-    return "\n".join([table(_HEAD, [_cells(row, is_calibrated=is_calibrated) for row in rows]), *lines])

@@ -1,4 +1,4 @@
-"""How a variant's time compares with that of a plain run beside it, as forecast and as measured."""
+"""What is varied, and how its time compares with that of a plain run beside it, as forecast and as measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median, stdev
 
@@ -14,12 +14,11 @@ from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.forecast import expected_part_ns
-from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
+from perfsuite.expectation.speculation import Drafting, Speculation
 from perfsuite.expectation.timing.engine_times import EngineTimes, draft_forecasts, phase_shapes
 from perfsuite.experiments.pairs import engine_record
-from perfsuite.experiments.variants.points import AXES, TPOT, TTFT, VariantPoint
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, pairs_of, take_rounds
@@ -27,6 +26,67 @@ from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import faster_half_mean
 from perfsuite.verdict.significance import t_quantile
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import Weights
+
+TTFT, TPOT = "ttft", "tpot"
+
+
+#: What is varied: in which scenario, and what changes with it. The scenario is long where the cache is varied, for that
+#: is read then, and has a prompt of one chunk where chunks are.
+AXES = {
+    "lora": ("p128-g32", (TTFT, TPOT)),
+    "chunk": ("p512-g1", (TTFT,)),
+    "parallel": ("p32-g32", (TPOT,)),
+    "kv": ("p128-g32-d768", (TTFT, TPOT)),
+    "draft": ("p64-g48", (TTFT, TPOT)),
+}
+
+RANKS = (4, 16, 64, 128)
+CHUNKS = (32, 64, 128, 256)
+SEQUENCES = (2, 4, 8, 16)
+KV_TYPES = ("f32", "q8_0", "q5_1", "q4_0")
+#: Tokens of a round, and the chance of each.
+SPECULATIONS = ((2, 0.8), (4, 0.8), (8, 0.8), (4, 0.5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantPoint:
+    """A workload, and the plain one that it is measured beside."""
+
+    axis: str
+    setting: str
+    plain: LlamaWorkload
+    workload: LlamaWorkload
+
+
+def variant_points(weights: Weights, draft: Weights, axes: tuple[str, ...]) -> Iterator[VariantPoint]:
+    """Yield all points of the axes; `draft` is the model of a draft, beside which the text itself is one point more."""
+    for axis in axes:
+        plain = llama_workload(weights, find_scenario(AXES[axis][0]))
+        for setting, workload in _varied(axis, plain, draft):
+            yield VariantPoint(axis=axis, setting=setting, plain=plain, workload=workload)
+
+
+def _varied(axis: str, plain: LlamaWorkload, draft: Weights) -> Iterator[tuple[str, LlamaWorkload]]:
+    settings = plain.settings
+    match axis:
+        case "lora":
+            yield from ((f"rank {n}", replace(plain, settings=replace(settings, lora_rank=n))) for n in RANKS)
+        case "chunk":
+            yield from ((f"{n} tokens", replace(plain, n_ubatch=n)) for n in CHUNKS)
+        case "parallel":
+            yield from ((f"{n} sequences", replace(plain, n_sequences=n)) for n in SEQUENCES)
+        case "kv":
+            types = ((name, replace(settings, type_k=name, type_v=name)) for name in KV_TYPES)
+            yield from ((name, replace(plain, settings=changed)) for name, changed in types)
+        case "draft":
+            for weights, (n_draft, ratio) in (*((draft, each) for each in SPECULATIONS), (None, SPECULATIONS[1])):
+                speculation = Speculation(n_draft=n_draft, acceptance_ratio=ratio)
+                name = "ngram" if weights is None else weights.name
+                drafted = plain.with_draft(Drafting(weights=weights, speculation=speculation))
+                yield f"{name}:{n_draft}:{ratio:g}", drafted
+
 
 #: Pairs of processes for each point, and how many a row needs.
 N_PAIRS = 5
@@ -62,12 +122,10 @@ class VariantRow:
 
     @property
     def error_ratio(self) -> float:
-        """Forecast ratio over the measured one, less 1."""
         return self.forecast_ratio / self.measured_ratio - 1.0
 
     @property
     def absolute_error_ratio(self) -> float:
-        """Forecast time over the measured one, less 1."""
         return self.expected_ns / self.measured_ns - 1.0
 
 
@@ -88,7 +146,6 @@ class VariantBench:
     """What all points are measured with."""
 
     board: Board
-    engine: Engine
     profile: Profile
     n_threads: int
     models_dir: Path
@@ -158,7 +215,7 @@ def measure_variants(
         if len(each.valid) < min(MIN_PAIRS, bench.n_pairs):
             progress(f"{each.name}: left out, {len(each.valid)} undisturbed pairs; {each.complaints[-1]}")
             continue
-        rows += (_row(point, latency, plain, varied, each.valid) for latency in AXES[point.axis].latencies)
+        rows += (_row(point, latency, plain, varied, each.valid) for latency in AXES[point.axis][1])
     if not rows:
         raise MeasurementError("no variant has enough undisturbed pairs; run it when nothing else runs")
     return tuple(rows)
@@ -180,15 +237,12 @@ def summarize(rows: Sequence[VariantRow]) -> Iterator[VariantSummary]:
 
 
 def _series(point: VariantPoint, bench: VariantBench, order: random.Random) -> Series[tuple[Latencies, Latencies]]:
-    workloads = (point.plain, point.workload)
-
     def keep(payloads: Sequence[Payload]) -> tuple[Latencies, Latencies]:
-        old, new = (measured_latencies(engine_record(p), w) for p, w in zip(payloads, workloads, strict=True))
-        return old, new
+        plain, varied = map(engine_record, payloads)
+        return measured_latencies(plain, point.plain), measured_latencies(varied, point.workload)
 
-    plain, varied = (_plan(workload, bench) for workload in workloads)
     return Series(
-        take=pairs_of(bench.board, (plain, varied), order=order),
+        take=pairs_of(bench.board, (_plan(point.plain, bench), _plan(point.workload, bench)), order=order),
         rules=(Rule(profile=bench.profile),) * 2,
         keep=keep,
         name=f"{point.axis} {point.setting}",
@@ -196,14 +250,10 @@ def _series(point: VariantPoint, bench: VariantBench, order: random.Random) -> S
 
 
 def _plan(workload: LlamaWorkload, bench: VariantBench) -> LlamaPlan:
-    plan = llama_plan(
-        workload,
-        bench.engine,
-        gguf_path=bench.board.place_weights(workload.weights),
-        cache_dir=bench.board.facts().cache_dir,
-        n_threads=bench.n_threads,
-    )
-    return with_files(plan, workload, bench.board, bench.models_dir)
+    board, facts = bench.board, bench.board.facts()
+    path, n_threads = board.place_weights(workload.weights), bench.n_threads
+    plan = llama_plan(workload, facts.engine, gguf_path=path, cache_dir=facts.cache_dir, n_threads=n_threads)
+    return with_files(plan, workload, board, bench.models_dir)
 
 
 def _row(

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.trace.experts.reuse import LayerReuse
 
 
@@ -38,35 +37,17 @@ class CacheHits:
 
     @property
     def lru_hit_ratio(self) -> float:
-        """Hits over accesses, of LRU."""
         return self.n_lru_hits / self.n_accesses if self.n_accesses else 0.0
 
     @property
     def optimum_hit_ratio(self) -> float:
-        """Hits over accesses, of the optimum."""
         return self.n_optimum_hits / self.n_accesses if self.n_accesses else 0.0
-
-
-def cache_hits(layers: Sequence[LayerReuse], n_cached: int) -> CacheHits:
-    """Simulate a cache of `n_cached` experts in each layer.
-
-    Raises PerfsuiteError: the cache has room for no expert.
-    """
-    if n_cached < 1:
-        raise PerfsuiteError(f"expert cache: n_cached is {n_cached}, expected 1 or more experts")
-    accesses = [accesses_of(each) for each in layers]
-    return CacheHits(
-        n_cached=n_cached,
-        n_accesses=sum(map(len, accesses)),
-        n_lru_hits=sum(lru_hits(each, n_cached) for each in accesses),
-        n_optimum_hits=sum(optimum_hits(each, n_cached) for each in accesses),
-    )
 
 
 def hits_by_size(layers: Sequence[LayerReuse]) -> tuple[CacheHits, ...]:
     """Return the hits of every size from 1 to all experts of a layer: LRU by stack distances, optimum by simulation."""
     most = max((each.n_experts for each in layers), default=0)
-    accesses = [accesses_of(each) for each in layers]
+    accesses = [tuple(chain.from_iterable(each.batches())) for each in layers]
     by_depth = Counter(depth for each in accesses for depth in stack_depths(each) if depth is not None)
     return tuple(
         CacheHits(
@@ -77,26 +58,6 @@ def hits_by_size(layers: Sequence[LayerReuse]) -> tuple[CacheHits, ...]:
         )
         for n_cached, n_hits in enumerate(accumulate(map(by_depth.__getitem__, range(most))), start=1)
     )
-
-
-def accesses_of(layer: LayerReuse) -> tuple[int, ...]:
-    """Return the experts of a layer in the order in which they are needed."""
-    return tuple(chain.from_iterable(layer.batches()))
-
-
-def lru_hits(accesses: Sequence[int], n_cached: int) -> int:
-    """Count the hits of a cache that gives up the one that was not used for longest."""
-    held: OrderedDict[int, None] = OrderedDict()
-    n_hits = 0
-    for expert in accesses:
-        if expert in held:
-            n_hits += 1
-            held.move_to_end(expert)
-            continue
-        if len(held) == n_cached:
-            held.popitem(last=False)
-        held[expert] = None
-    return n_hits
 
 
 def optimum_hits(accesses: Sequence[int], n_cached: int) -> int:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from statistics import fmean
 
 import numpy as np
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace
-from perfsuite.trace.experts.reuse import Activation, LayerReuse, expert_reuse
+from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
 from perfsuite.trace.statistics.operator_runs import (
     OperatorRuns,
     OperatorTable,
@@ -114,37 +116,30 @@ _Measured = dict[tuple[int, int], tuple[int, int | None]]
 def _measured(trace: EngineTrace, runs: OperatorRuns, table: OperatorTable) -> _Measured:
     """Return time and major faults of the products with experts by step and layer, decoding alone."""
     column = trace.counter_names.index(MAJOR_FAULTS) if MAJOR_FAULTS in trace.counter_names else None
-    durations_ns = runs.duration_ns
-    found: _Measured = {}
+    durations_ns, found = runs.duration_ns, _Measured()
     for at, step, layer in expert_products(runs, table):
-        if not runs.is_decode[at]:
-            continue
-        time_ns, faults = found.get((step, layer), (0, 0))
-        counted = NOTHING if column is None else int(runs.counters[at, column])
-        found[step, layer] = (
-            time_ns + int(durations_ns[at]),
-            None if faults is None or counted == NOTHING else faults + counted,
-        )
+        if runs.is_decode[at]:
+            time_ns, faults = found.get((step, layer), (0, 0))
+            counted = NOTHING if column is None else int(runs.counters[at, column])
+            faults = None if faults is None or counted == NOTHING else faults + counted
+            found[step, layer] = time_ns + int(durations_ns[at]), faults
     return found
 
 
 def _evaluations(layers: Sequence[LayerReuse], measured: _Measured) -> Iterator[ExpertEvaluation]:
     for layer in layers:
-        by_iteration: dict[int, list[Activation]] = {}
-        for each in layer.activations:
-            by_iteration.setdefault(each.iteration, []).append(each)
-        for iteration, activations in by_iteration.items():
-            if (iteration, layer.layer) not in measured:
-                continue
-            time_ns, faults = measured[iteration, layer.layer]
-            distances = [each.distance for each in activations if each.distance is not None]
-            yield ExpertEvaluation(
-                iteration=iteration,
-                layer=layer.layer,
-                distance=fmean(distances) if len(distances) == len(activations) else None,
-                time_ns=time_ns,
-                n_major_faults=faults,
-            )
+        for iteration, group in groupby(layer.activations, key=attrgetter("iteration")):
+            if (iteration, layer.layer) in measured:
+                time_ns, faults = measured[iteration, layer.layer]
+                distances = [each.distance for each in group]
+                known = [each for each in distances if each is not None]
+                yield ExpertEvaluation(
+                    iteration=iteration,
+                    layer=layer.layer,
+                    distance=fmean(known) if len(known) == len(distances) else None,
+                    time_ns=time_ns,
+                    n_major_faults=faults,
+                )
 
 
 def _bins(found: Sequence[ExpertEvaluation]) -> Iterator[DistanceBin]:

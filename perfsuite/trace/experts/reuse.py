@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -69,8 +71,7 @@ class LayerReuse:
 
     @property
     def distances(self) -> tuple[int, ...]:
-        """The distances of all activations that have one."""
-        return tuple(each.distance for each in self.activations if each.distance is not None)
+        return _distances(self.activations)
 
     @property
     def mean_distance(self) -> float | None:
@@ -84,19 +85,23 @@ class LayerReuse:
 
     def uses(self) -> tuple[ExpertUse, ...]:
         """Return every expert of the layer, those that were never active too."""
-        return tuple(self._use(expert) for expert in range(self.n_experts))
+        by_expert: list[list[Activation]] = [[] for _ in range(self.n_experts)]
+        for each in self.activations:
+            by_expert[each.expert].append(each)
+        return tuple(
+            ExpertUse(expert=expert, n_activations=len(own), mean_distance=_mean(_distances(own)))
+            for expert, own in enumerate(by_expert)
+        )
 
     def batches(self) -> tuple[tuple[int, ...], ...]:
-        """Return the experts of each iteration."""
         found: dict[int, list[int]] = {}
         for each in self.activations:
             found.setdefault(each.iteration, []).append(each.expert)
         return tuple(map(tuple, found.values()))
 
-    def _use(self, expert: int) -> ExpertUse:
-        mine = [each for each in self.activations if each.expert == expert]
-        mean_distance = _mean([each.distance for each in mine if each.distance is not None])
-        return ExpertUse(expert=expert, n_activations=len(mine), mean_distance=mean_distance)
+
+def _distances(activations: Sequence[Activation]) -> tuple[int, ...]:
+    return tuple(each.distance for each in activations if each.distance is not None)
 
 
 def _mean(distances: Sequence[int]) -> float | None:
@@ -141,25 +146,18 @@ def _layer(experts: Experts, layer: int, n_experts: int) -> LayerReuse:
 def _activations(pairs: Sequence[tuple[int, int, int]], places: dict[int, int]) -> Iterator[Activation]:
     """Walk through the iterations with the experts by the time of their last activation, the newest last."""
     last: dict[int, int] = {}
-    batch: list[tuple[int, int, int]] = []
-    for pair in pairs:
-        if batch and batch[0][0] != pair[0]:
-            yield from _batch(batch, last, places)
-            batch = []
-        batch.append(pair)
-    yield from _batch(batch, last, places)
-
-
-def _batch(batch: list[tuple[int, int, int]], last: dict[int, int], places: dict[int, int]) -> Iterator[Activation]:
-    own = {expert for _, expert, _ in batch}
-    older = [expert for expert in last if expert not in own]
-    newest_first = {expert: depth for depth, expert in enumerate(reversed(list(last)))}
-    for iteration, expert, n_tokens in batch:
-        distance = stack = None
-        if expert in last:
-            distance = places[iteration] - last[expert]
-            stack = sum(newest_first[other] < newest_first[expert] for other in older)
-        yield Activation(iteration=iteration, expert=expert, n_tokens=n_tokens, distance=distance, stack_distance=stack)
-    for iteration, expert, _ in batch:
-        last.pop(expert, None)
-        last[expert] = places[iteration]
+    for iteration, group in groupby(pairs, key=itemgetter(0)):
+        batch, place = [(expert, n_tokens) for _, expert, n_tokens in group], places[iteration]
+        newest_first = {expert: depth for depth, expert in enumerate(reversed(last))}
+        older = newest_first.keys() - {expert for expert, _ in batch}
+        for expert, n_tokens in batch:
+            distance = stack = None
+            if expert in last:
+                distance = place - last[expert]
+                stack = sum(newest_first[other] < newest_first[expert] for other in older)
+            yield Activation(
+                iteration=iteration, expert=expert, n_tokens=n_tokens, distance=distance, stack_distance=stack
+            )
+        for expert, _ in batch:
+            last.pop(expert, None)
+            last[expert] = place

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.experiments.experts.view import expert_chart, expert_report
+from perfsuite.experiments.experts.command import expert_chart, expert_report
 from perfsuite.records.chart import LineRole
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_file import write_trace

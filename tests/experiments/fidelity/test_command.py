@@ -16,10 +16,11 @@ from perfsuite.cli.answer import show
 from perfsuite.errors import OpenClError
 from perfsuite.experiments.fidelity.command import fidelity_parts
 from perfsuite.experiments.fidelity.command_published import run_published
-from perfsuite.experiments.fidelity.recording import FidelityRequest
+from perfsuite.experiments.fidelity.experiment import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.measure.plan import DevicesPlan
 from tests.command_streams import Streams
+from tests.conftest import Golden
 from tests.synthetic_fidelity import row
 
 
@@ -35,54 +36,25 @@ def test_what_is_outside_of_rounding_is_told(capsys: Streams) -> None:
     assert lines[-2].endswith("mean of the printed rows 97.11 %, stated 96.82 %, outside rounding")
 
 
-LONG, SHORT = "kernel/add/count8/f32", "kernel/add/count2/f32"
-
-
-def shown(capsys: pytest.CaptureFixture[str], *rows: FidelityRow, problems: tuple[str, ...] = ()) -> str:
+def test_all_rows_are_shown_with_what_falls_short(capsys: Streams, golden: Golden) -> None:
+    """Errors below 100 µs are in whole ns; long and short kernels have a mean each, and none below 10 µs is shown."""
+    long, short = "kernel/add/count8/f32", "kernel/add/count2/f32"
+    rows = (
+        row("decode", 1_001_000, 10**6, n=72),
+        row("prefill", 1_100_000, 10**6),
+        row("copy", 10_455, 10_000),
+        row(long, 199_000, 200_000, interval_ns=(150_000, 250_000), beside_ns={"occupied_ns": 123_000}),
+        row(f"{long}-b", 190_000, 200_000, note="500 duplicates of 1000"),
+        row(f"{long}-c", None, None, problem="no memory"),
+        row(short, 19_000, 20_000),
+        row(f"{short}-b", 900, 1_000),
+    )
     conditions = {"governor": "none", "clocks": "not locked"}
+    problems = ("phases: disturbed",)
     run = FidelityRun(device="host", platform="A device", conditions=conditions, rows=rows, problems=problems)
     show(*fidelity_parts(run))
-    return "\n".join(" ".join(line.split()) for line in capsys.readouterr().out.splitlines())
-
-
-def test_a_phase_has_both_times_and_its_error(capsys: Streams) -> None:
-    """Below 100 µs the error is in whole ns, above as people read it."""
-    out = shown(capsys, row("decode", 1_001_000, 10**6, n=72), row("copy", 10_455, 10_000))
-    assert "\ndecode 72 1.00 ms 1.00 ms interposed +1.00 µs 99.90 % 1.000\n" in out
-    assert "+455 ns" in out
-    assert "device host; OpenCL A device; governor none; clocks not locked" in out
-    assert "limits: 2 of 2 hold" in out
-
-
-def test_long_and_short_kernels_are_told_apart(capsys: Streams) -> None:
-    """Each group has its mean and its worst, and what lies below 10 µs is left out."""
-    out = shown(
-        capsys,
-        row(LONG, 199_000, 200_000, interval_ns=(150_000, 250_000), beside_ns={"occupied_ns": 123_000}),
-        row(f"{LONG}-b", 190_000, 200_000, note="500 duplicates of 1000"),
-        row(SHORT, 19_000, 20_000),
-        row(f"{SHORT}-b", 900, 1_000),
-    )
-    for told in (
-        "Kernels of 100 µs and more",
-        "Kernels of 10.0 µs to 100 µs",
-        f"mean 97.25 %, worst 95.00 % ({LONG}-b) of 2",
-        f"mean 95.00 %, worst 95.00 % ({SHORT}) of 1",
-        f"\n{LONG}-b: 500 duplicates of 1000",
-        *("150 µs", "250 µs", "123 µs"),
-    ):
-        assert told in out
-    assert f"{SHORT}-b" not in out
-
-
-def test_what_is_missing_or_falls_short_is_told(capsys: Streams) -> None:
-    """Parts of the run and single kernels have a reason; a limit that is not met what was claimed and seen."""
-    rows = row(LONG, None, None, problem="no memory"), row("decode", 1_100_000, 10**6)
-    out = shown(capsys, *rows, problems=("phases: disturbed",))
-    assert "not measured: phases: disturbed" in out
-    assert f"not measured: {LONG}: no memory" in out
-    assert f"fidelity/{LONG}: undecided: accurate to 91 %; no memory" in out
-    assert "fidelity/phase/decode: not so: accurate to 99.9 %; 1.10 ms against 1.00 ms by interposed" in out
+    lines = (line.rstrip() for line in capsys.readouterr().out.splitlines())
+    golden("cli/fidelity.txt", "\n".join(lines) + "\n")
 
 
 GOOD = (

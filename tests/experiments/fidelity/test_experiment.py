@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.fidelity.experiment import LONG_KERNELS
-from perfsuite.experiments.fidelity.recording import FidelityRequest
+from perfsuite.experiments.fidelity.experiment import LONG_KERNELS, FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from tests.fake_device import FakeDevice, HostRuns
 from tests.synthetic_fidelity import row

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -24,32 +23,23 @@ from tests.synthetic_calibration import calibration, composition
 LAYERS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
 
 
-@dataclass
-class Asked:
-    times: list[EngineTimes] = field(default_factory=list)
-    workloads: list[Sequence[tuple[str, int]]] = field(default_factory=list)
-    options: list[dict[str, Any]] = field(default_factory=list)
-
-    def measure(
-        self, times: EngineTimes, workloads: Sequence[tuple[str, int]], **options: Any
-    ) -> tuple[HeldOutRow, ...]:
-        """Return two rows: a TTFT that is 10 % too slow, and a TPOT that is half of what was measured."""
-        self.times.append(times)
-        self.workloads.append(workloads)
-        self.options.append(options)
-        options["progress"]("1 of 1")
-        ((name, n_prompt), *_) = workloads
-        bounds = {"expected_ns": 1.1e6, "lower_ns": 0.9e6, "upper_ns": 1.3e6}
-        return tuple(
-            HeldOutRow(weights=name, n_prompt=n_prompt, latency=latency, measured_ns=measured_ns, **bounds)
-            for latency, measured_ns in (("ttft", 1e6), ("tpot", 2.2e6))
-        )
+def _rows(
+    _: EngineTimes, workloads: Sequence[tuple[str, int]], *, progress: Callable[[str], None], **__: object
+) -> tuple[HeldOutRow, ...]:
+    """Return two rows: a TTFT that is 10 % too slow, and a TPOT that is half of what was measured."""
+    progress("1 of 1")
+    ((name, n_prompt), *_) = workloads
+    bounds = {"expected_ns": 1.1e6, "lower_ns": 0.9e6, "upper_ns": 1.3e6}
+    return tuple(
+        HeldOutRow(weights=name, n_prompt=n_prompt, latency=latency, measured_ns=measured_ns, **bounds)
+        for latency, measured_ns in (("ttft", 1e6), ("tpot", 2.2e6))
+    )
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Asked:
-    found = Asked()
-    monkeypatch.setattr("perfsuite.experiments.held_out.command.measure_held_out", found.measure)
+def asked(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Mock:
+    found = Mock(side_effect=_rows)
+    monkeypatch.setattr("perfsuite.experiments.held_out.command.measure_held_out", found)
     return found
 
 
@@ -64,23 +54,22 @@ def calibrated(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("calibrated")
-def test_the_stored_calibration_forecasts_the_standard_list(asked: Asked, tmp_path: Path) -> None:
+def test_the_stored_calibration_forecasts_the_standard_list(asked: Mock, tmp_path: Path) -> None:
     assert main(["held-out"]) == 0
-    assert asked.workloads == [HELD_OUT]
-    (times,) = asked.times
+    (times, workloads), options = asked.call_args
+    assert workloads == HELD_OUT
     assert times.factors["decode"].overall.ratio == pytest.approx(1.2, rel=0.001)
-    (options,) = asked.options
     assert options["n_threads"] == default_threads()
     assert options["models_dir"] == tmp_path / "cache" / "models"
     assert options["profile"].name == "host"
 
 
 @pytest.mark.usefixtures("calibrated")
-def test_workloads_may_be_named(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workloads_may_be_named(asked: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is weights and a prompt length; a path may hold colons of its own."""
     monkeypatch.setattr("perfsuite.experiments.held_out.command.resolve", lambda name, cache_dir: None)
     assert main(["held-out", "--workload", "llama-3.2-1b-q4_0:128", "--workload", "/a:b/x.gguf:64"]) == 0
-    assert asked.workloads == [(("llama-3.2-1b-q4_0", 128), ("/a:b/x.gguf", 64))]
+    assert asked.call_args.args[1] == (("llama-3.2-1b-q4_0", 128), ("/a:b/x.gguf", 64))
 
 
 @pytest.mark.usefixtures("asked", "calibrated")
@@ -98,12 +87,12 @@ def test_programs_read_json(capsys: Streams) -> None:
 
 
 def test_without_a_calibration_of_the_threads_it_says_what_to_run(
-    asked: Asked, refused: Refused, tmp_path: Path
+    asked: Mock, refused: Refused, tmp_path: Path
 ) -> None:
     """Nothing is measured where there is nothing to compare with: what three threads took says nothing about five."""
     store(tmp_path, 3)
     message = refused(["held-out", "--threads", "5"])
     assert "no calibration with 5 threads is stored; run 'perfsuite calibrate --device=host'" in message
-    assert asked.workloads == []
+    asked.assert_not_called()
     assert main(["held-out", "--threads", "3"]) == 0
-    assert asked.options[0]["n_threads"] == 3
+    assert asked.call_args.kwargs["n_threads"] == 3

@@ -25,7 +25,6 @@ from perfsuite.experiments.held_out.measurement import (
     summarize,
 )
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.workload.model_shape import shape_of
@@ -82,7 +81,6 @@ def measured(machine: Machine, tmp_path: Path) -> Measured:
         measure_held_out,
         EngineTimes(calibration(*composed)),
         board=LocalBoard(cache_dir=tmp_path),
-        engine=find_engine(),
         profile=find_profile("host"),
         n_threads=2,
         models_dir=tmp_path,

@@ -45,7 +45,7 @@ class Device:
 def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> Device:
     found = Device(folder=tmp_path, sweep=offload_sweep())
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found.set_up)
-    monkeypatch.setattr("perfsuite.experiments.offload.sweep.measure_offload", found.measure)
+    monkeypatch.setattr("perfsuite.experiments.offload.command.measure_offload", found.measure)
     return found
 
 

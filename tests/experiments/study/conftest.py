@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, StudyTask
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, StudyTask, TokenLatency
 
 #: By name of the run: accuracy in arc_easy, seconds of an input and of an output token.
 NUMBERS = {

@@ -15,8 +15,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
 from perfsuite.experiments.study.command import known_latencies, measure_latencies, study_points
-from perfsuite.experiments.study.plan_file import GivenLatency, StudyPlan, StudyRun, read_plan
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, TokenLatency, read_plan
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
@@ -79,10 +78,11 @@ def with_first(**changes: Any) -> StudyPlan:
     return replace(plan, runs=(run,))
 
 
-def test_a_given_latency_is_one_sample() -> None:
-    """Its source says that it was given; what must be measured is not known."""
-    found = known_latencies(with_first(latency=GivenLatency(prefill_s_per_token=0.5, decode_s_per_token=2.0)), None)
-    assert found == {NAME: TokenLatency(prefill_samples_s=(0.5,), decode_samples_s=(2.0,), source="given")}
+GIVEN = TokenLatency(prefill_samples_s=(0.5,), decode_samples_s=(2.0,), source="given")
+
+
+def test_a_given_latency_is_known_and_what_must_be_measured_is_not() -> None:
+    assert known_latencies(with_first(latency=GIVEN), None) == {NAME: GIVEN}
     assert known_latencies(read_plan(PLAN), None) == {}
 
 
@@ -101,8 +101,7 @@ def test_a_runs_own_latency_goes_before_an_earlier_study(tmp_path: Path) -> None
     earlier = tmp_path / "x.json"
     earlier.write_text(json.dumps({"latencies": {NAME: latency, "other f16": latency}}))
     assert set(known_latencies(with_first(), earlier)) == {NAME}
-    own = with_first(latency=GivenLatency(prefill_s_per_token=0.5, decode_s_per_token=2.0))
-    assert known_latencies(own, earlier)[NAME].prefill_samples_s == (0.5,)
+    assert known_latencies(with_first(latency=GIVEN), earlier)[NAME] == GIVEN
 
 
 def study_file(path: Path, *names: str) -> Path:

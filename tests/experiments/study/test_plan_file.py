@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.study.plan_file import GivenLatency, StudyTask, read_plan
+from perfsuite.experiments.study.plan_file import StudyTask, TokenLatency, read_plan
 
 HEAD = """schema = 1
 [reference]
@@ -54,7 +54,7 @@ def test_a_plan_is_read_with_its_defaults(tmp_path: Path) -> None:
 def test_latencies_can_be_given(tmp_path: Path) -> None:
     given = PLAN + "latency = { prefill_s_per_token = 1e-3, decode_s_per_token = 2 }\n"
     run = read_plan(written(tmp_path, given)).runs[1]
-    assert run.latency == GivenLatency(prefill_s_per_token=1e-3, decode_s_per_token=2.0)
+    assert run.latency == TokenLatency(prefill_samples_s=(1e-3,), decode_samples_s=(2.0,), source="given")
     filed = read_plan(written(tmp_path, PLAN + 'run_file = "runs/run.json"\n')).runs[1]
     assert filed.run_file == tmp_path / "runs" / "run.json"
     assert run.is_measured is filed.is_measured is False

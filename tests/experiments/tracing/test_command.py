@@ -12,20 +12,20 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.ebpf_helper import InstalledHelper
 from tests.command_streams import Refused, Streams
 
-#: Where the words behind ``trace`` are understood.
-_WORDS = "perfsuite.experiments.tracing.command_"
+#: Where some words behind ``trace`` are understood.
+_WORDS = "perfsuite.experiments.tracing.command_ebpf"
 
 
 def test_a_helper_is_installed_or_needs_root(
     monkeypatch: pytest.MonkeyPatch, capsys: Streams, refused: Refused
 ) -> None:
     installed = InstalledHelper(path=Path("/helpers/perfsuite-bpf"), sources=Path("/src"), notes=("look at /src",))
-    monkeypatch.setattr(f"{_WORDS}install_helper.install_helper", lambda: installed)
+    monkeypatch.setattr(f"{_WORDS}.install_helper", lambda: installed)
     assert main(["trace", "install-helper"]) == 0
     out = capsys.readouterr().out
     assert out == "note: look at /src\ninstalled /helpers/perfsuite-bpf, with CAP_BPF and CAP_PERFMON\n"
     told = "installing perfsuite-bpf needs root; run sudo perfsuite trace install-helper"
-    monkeypatch.setattr(f"{_WORDS}install_helper.install_helper", Mock(side_effect=MeasurementError(told)))
+    monkeypatch.setattr(f"{_WORDS}.install_helper", Mock(side_effect=MeasurementError(told)))
     assert told in refused(["trace", "install-helper"])
 
 
@@ -40,8 +40,8 @@ def test_a_helper_is_installed_or_needs_root(
 def test_what_is_missing_or_used_is_told(
     obstacle: str | None, exit_code: int, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
-    monkeypatch.setattr(f"{_WORDS}check.ebpf_obstacle", lambda cache_dir: obstacle)
-    monkeypatch.setattr(f"{_WORDS}check.find_helper", lambda cache_dir: Path("/helpers/perfsuite-bpf"))
+    monkeypatch.setattr(f"{_WORDS}.ebpf_obstacle", lambda cache_dir: obstacle)
+    monkeypatch.setattr(f"{_WORDS}.find_helper", lambda cache_dir: Path("/helpers/perfsuite-bpf"))
     assert main(["trace", "check"]) == exit_code
     out = capsys.readouterr().out
     assert out.startswith(told[0])

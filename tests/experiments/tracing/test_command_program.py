@@ -9,15 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 from perfsuite.errors import EngineError
-from perfsuite.experiments.tracing.command_program import FollowRequest, followed
+from perfsuite.experiments.tracing.command_program import followed
+from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine import Engine, find_engine, library_build_id
+from perfsuite.measure.plan import EbpfPlan
 from perfsuite.measure.tensor_layout import mapped_layout_library
 from perfsuite.records.bpf_log_file import BpfKind, LevelsReason, read_bpf_log
 from perfsuite.records.engine_trace import EventKind
@@ -30,6 +32,8 @@ from tests.measure.traced_llama import TracedLlama, build_traced_llama
 #: Longest to wait for a switch of levels, s.
 _SWITCH_LIMIT_S = 60.0
 _SPIN = "import os, sys, time; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile time.process_time() < 60: pass"
+
+Follow = Callable[..., AbstractContextManager[object]]
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="takes two processors")
 
@@ -65,19 +69,25 @@ def _busy(cpus: set[int], n_each: int = 1) -> Iterator[None]:
             other.wait(20)
 
 
-def _request(engine: Engine, cache: Path, levels: str, floor: float | None = None) -> FollowRequest:
-    return FollowRequest(
-        levels=parse_levels(levels, "--trace"), engine=engine, cache_dir=cache, floor_tokens_per_s=floor
-    )
+@pytest.fixture
+def follow(engine: Engine, cache: Path) -> Follow:
+    """Follow a process into a folder with some levels, and with a floor of its speed where one is given."""
+
+    def begin(pid: int, folder: Path, levels: str, floor: float | None = None) -> AbstractContextManager[object]:
+        wanted = int(parse_levels(levels, "--trace"))
+        ebpf = EbpfPlan(helper=str(find_helper(cache)), log_path="", levels=wanted, floor_tokens_per_s=floor)
+        return followed(pid, ebpf, engine, folder, cache_dir=cache)
+
+    return begin
 
 
 @pytest.mark.long
 def test_a_process_on_the_same_processor_shows_as_pre_emption(
-    target: TracedLlama, engine: Engine, cache: Path, tmp_path: Path
+    target: TracedLlama, follow: Follow, tmp_path: Path
 ) -> None:
     """While another program is bound to one processor, a thread waits for it there, and the operators are named."""
     pinned = max(os.sched_getaffinity(0))
-    with followed(target.pid, _request(engine, cache, "operator,ends,threads"), tmp_path), _busy({pinned}):
+    with follow(target.pid, tmp_path, "operator,ends,threads"), _busy({pinned}):
         target.decode(60)
     trace = finish_recording(tmp_path)
     others = [each for each in preemptions(trace) if each.cpu == pinned and each.instead is None]
@@ -104,21 +114,20 @@ def _checkout(engine: Engine, folder: Path) -> Path:
 
 @pytest.mark.long
 def test_the_headers_of_another_build_are_found_near_it(
-    engine: Engine, cache: Path, requires_ebpf: Path, tmp_path: Path
+    engine: Engine, follow: Follow, requires_ebpf: Path, tmp_path: Path
 ) -> None:
     """A program of your own checkout is followed by its headers; where they are gone, the option is named."""
     bin_dir = _checkout(engine, tmp_path / "llama.cpp")
     model = materialize(resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
-    request = _request(engine, cache, "operator")
     with TracedLlama(build_traced_llama(engine, bin_dir), model) as target:
         assert library_build_id(mapped_layout_library(target.pid)) != library_build_id(engine.library("libggml-base"))
-        with followed(target.pid, request, new_folder(tmp_path / "found")):
+        with follow(target.pid, new_folder(tmp_path / "found"), "operator"):
             target.decode(2)
         (graph,) = finish_recording(tmp_path / "found").graphs
         assert {"attn_norm-0", "ffn_up-1"} <= {node.tensor.name for node in graph}
         (tmp_path / "llama.cpp" / "include").rename(tmp_path / "moved")
         lost = pytest.raises(EngineError, match=r"no llama\.h and ggml\.h of this build, .*; or .* by --ggml-include$")
-        with lost, followed(target.pid, request, new_folder(tmp_path / "lost")):
+        with lost, follow(target.pid, new_folder(tmp_path / "lost"), "operator"):
             pytest.fail("followed without headers")
 
 
@@ -135,13 +144,11 @@ def _reasons(log: Path) -> list[int]:
 
 
 @pytest.mark.measures
-def test_a_floor_is_held_while_the_machine_is_loaded(
-    target: TracedLlama, engine: Engine, cache: Path, tmp_path: Path
-) -> None:
+def test_a_floor_is_held_while_the_machine_is_loaded(target: TracedLlama, follow: Follow, tmp_path: Path) -> None:
     """Below the wanted speed probes go; when the load has gone they come back, and the trace says when."""
     processors = set(os.sched_getaffinity(0))
     rates = []
-    with followed(target.pid, _request(engine, cache, "operator,ends"), new_folder(tmp_path / "speeds")):
+    with follow(target.pid, new_folder(tmp_path / "speeds"), "operator,ends"):
         for _ in range(5):
             began_s = time.monotonic()
             target.decode(40)
@@ -150,7 +157,7 @@ def test_a_floor_is_held_while_the_machine_is_loaded(
     floor = free / 3  # neighbours do not take that much, nine processes on a processor do
     folder = new_folder(tmp_path / "floor")
     log = folder / LOG_NAME
-    with followed(target.pid, _request(engine, cache, "operator,ends", floor), folder):
+    with follow(target.pid, folder, "operator,ends", floor):
         target.decode(100)
         with _busy(processors, n_each=8):
             _decode_until(target, lambda: LevelsReason.BELOW_FLOOR in _reasons(log))

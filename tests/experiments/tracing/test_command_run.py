@@ -15,11 +15,13 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.experiments.recorder_traces import RecorderTrace
 from perfsuite.experiments.tracing import command_program as module
+from perfsuite.experiments.tracing.command_run import summarize_trace, summary_lines
 from perfsuite.measure.board.beside import N_REFAULTS, Beside
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
+from perfsuite.records.engine_trace import EventFlag, EventKind
 from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.testing.engine_traces import small_trace
+from perfsuite.testing.engine_traces import engine_trace, event, small_trace
 from tests.command_streams import Refused, Streams
 
 
@@ -51,11 +53,12 @@ def test_a_recorder_that_ends_by_itself_is_not_waited_for(
     """Where the disk is full or the program is another, the process may live for days; each note is reported once."""
 
     @contextmanager
-    def followed(*_: object) -> Iterator[_Ended]:
+    def followed(*_: object, **__: object) -> Iterator[_Ended]:
         yield _Ended()
 
     monkeypatch.setattr(module, "followed", followed)
     monkeypatch.setattr(module, "await_engine", lambda *_, **__: True)
+    monkeypatch.setattr(module, "find_helper", lambda _: Path("helper"))
     monkeypatch.setattr(module, "finish_recording", lambda _: None)
     monkeypatch.setattr(module, "tell", lambda *_: None)
     assert main(["trace", "--pid", str(os.getpid()), "--output", str(tmp_path / "run")]) == 0
@@ -126,3 +129,34 @@ def test_the_memory_of_the_worker_is_limited(recorders: Recorders, capsys: Strea
         assert _trace("--memory-limit", text) == 0
         assert "trace: 7 pages of files were read again" in capsys.readouterr().err
     assert recorders.besides == [Beside(memory_limit_bytes=n_bytes) for n_bytes in (10**9, 3 << 29)]
+
+
+def _told(**fields: object) -> str:
+    return "\n".join(summary_lines(summarize_trace(small_trace(3, **fields))))
+
+
+def test_the_speed_of_decoding_and_changes_of_levels_are_told() -> None:
+    """It is the median of the calls for one token; a reader knows why operators are missing from a moment on."""
+    tokens = [event(EventKind.TOKEN, at * 100_000_000, at * 100_000_000 + 50_000_000, value=1) for at in range(3)]
+    prompt = event(EventKind.TOKEN, 400_000_000, 900_000_000, value=64)
+    cut = event(EventKind.TOKEN, 900_000_000, 999_000_000, value=1, flags=EventFlag.CUT)
+    summary = summarize_trace(engine_trace([*tokens, prompt, cut]))
+    assert (summary.decode_step_ns, summary.n_decode_steps) == (50_000_000, 3)
+    assert "decode: 50.0 ms a token, 20.0 tokens/s (median of 3 steps)" in "\n".join(summary_lines(summary))
+    begin = event(EventKind.TOKEN, 0, 10_000_000, value=1)
+    switch = event(EventKind.LEVELS, 30_000_000, 30_000_000, value=int(TraceLevel.TOKEN))
+    summary = summarize_trace(engine_trace([begin, switch]))
+    assert "levels: token from 30.0 ms on" in "\n".join(summary_lines(summary))
+
+
+def test_what_makes_a_trace_doubtful_is_told() -> None:
+    """Lost events, a cut, and any other problem have a line each; an empty trace has one too."""
+    told = _told(n_lost=7, cut="killed at byte 9", problems=("a clock jumped",))
+    assert "lost: 7 events found no room" in told
+    assert "cut: killed at byte 9" in told
+    assert "doubtful: a clock jumped" in told
+    assert "lost" not in _told()
+    summary = summarize_trace(engine_trace([]))
+    assert next(iter(summary_lines(summary))).startswith("process ")
+    assert "no event" in "\n".join(summary_lines(summary))
+    assert summary.n_by_kind == {}

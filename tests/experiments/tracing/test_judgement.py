@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,16 @@ from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import reuse_expectation, trace_cases
-from perfsuite.experiments.tracing.findings import TraceFindings, trace_findings
-from perfsuite.experiments.tracing.growth import judge_growth, measured_growth
 from perfsuite.experiments.tracing.judgement import (
+    TraceFindings,
     judge_balance,
+    judge_growth,
     judge_linearity,
     judge_reuse,
     judge_trace,
+    measured_growth,
     measured_lines,
+    trace_findings,
 )
 from perfsuite.records.ceilings import Bandwidth, Ceilings
 from perfsuite.records.engine_trace import EngineTrace
@@ -68,35 +70,6 @@ def linearity_judged(slower: Mapping[str, float] | None = None, expected_ns: flo
     return judge_linearity(expectation(), times(slower), expected_ns, 4.0)
 
 
-def test_products_on_a_line_pass() -> None:
-    """10 GB/s where 20 are expected and 5 pass; a disturbed layer does not count."""
-    finding = linearity_judged()
-    assert finding.outcome is Outcome.PASS
-    assert "10.0 GB/s, R² 1.000" in finding.reason
-    (line,) = measured_lines(expectation(), times())
-    assert line.type == "q8_0"
-    assert (line.fit.slope, line.fit.intercept) == (pytest.approx(0.1), pytest.approx(1_000.0))
-
-
-@pytest.mark.parametrize(
-    ("slower", "expected_ns", "outcome", "told"),
-    [
-        ({"ffn_out": 3.0}, 0.05, Outcome.SLOW, "above the line by too much: ffn_out"),
-        ({}, 0.01, Outcome.SLOW, "100.0 GB/s"),
-        ({"result_output": 0.02, "Kcur": 1.2}, 0.05, Outcome.SLOW, ""),
-        ({}, None, Outcome.INCONCLUSIVE, "nothing is known of what a byte should cost"),
-        ({"ffn_out": 3.0}, None, Outcome.SLOW, "ffn_out"),
-    ],
-    ids=["a role above it", "slow memory", "no line", "no forecast", "no line and no forecast"],
-)
-def test_what_is_off_the_line_or_slow_is_told(
-    slower: Mapping[str, float], expected_ns: float | None, outcome: Outcome, told: str
-) -> None:
-    finding = linearity_judged(slower, expected_ns)
-    assert finding.outcome is outcome
-    assert told in finding.reason
-
-
 Batches = list[list[int]]
 
 
@@ -114,34 +87,6 @@ def drawn(n_steps: int, n_experts: int = 60, seed: int = 1) -> Batches:
 
 
 TURNS: Batches = [[(4 * step + each) % 60 for each in range(4)] for step in range(60)]
-
-
-@pytest.mark.parametrize(
-    ("layers", "outcome", "told"),
-    [
-        ([drawn(60, seed=layer) for layer in range(4)], Outcome.PASS, "it prefers none"),
-        ([drawn(60, n_experts=12, seed=layer) for layer in range(4)], Outcome.PASS, "a cache of experts hits more"),
-        ([TURNS] * 4, Outcome.INCONCLUSIVE, "more evenly than chance"),
-        ([drawn(6)], Outcome.INCONCLUSIVE, "6 steps of 1 layers are too few"),
-    ],
-    ids=["no preference", "favourites", "turns", "a short run"],
-)
-def test_what_a_router_prefers_is_told_and_no_fault(layers: list[Batches], outcome: Outcome, told: str) -> None:
-    finding = reuse_judged(layers)
-    assert finding.outcome is outcome
-    assert told in finding.reason
-
-
-def test_what_no_router_can_do_is_impossible_and_what_is_missing_invalid() -> None:
-    batches = drawn(60)
-    batches[7] = [5, 5, 6, 7]
-    finding = reuse_judged([batches])
-    assert finding.outcome is Outcome.IMPOSSIBLE
-    assert "3 different experts, expected 4" in finding.reason
-    none = judge_reuse((), reuse_expectation(60, 4, 2, 60), n_layers=2)
-    missing = (none, reuse_judged([drawn(60)], n_layers=2), reuse_judged([drawn(60)], n_steps=61))
-    assert {each.outcome for each in missing} == {Outcome.INVALID}
-    assert judge_linearity(expectation(), {("Qcur", 0): 1.0}, 0.05, 4.0).outcome is Outcome.INVALID
 
 
 SHARED = BalanceExpectation(n_threads=4, balance_ratio=1.0, piece_ratio=0.25)
@@ -162,36 +107,86 @@ def balance_judged(role: RoleBalance | None, expected: BalanceExpectation = SHAR
 MEETING = BalanceExpectation(n_threads=4, balance_ratio=4.0)
 
 
-@pytest.mark.parametrize(
-    ("expected", "ratio", "outcome"),
-    [
-        *((SHARED, 1.0, Outcome.PASS), (SHARED, 1.5, Outcome.PASS), (SHARED, 1.6, Outcome.SLOW)),
-        *((SHARED, 4.0, Outcome.SLOW), (ALONE, 3.9, Outcome.PASS), (ALONE, 3.3, Outcome.PASS)),
-        *((ALONE, 1.0, Outcome.IMPOSSIBLE), (MEETING, 1.0, Outcome.PASS)),
-    ],
-)
-def test_a_role_is_shared_as_the_rules_have_it(expected: BalanceExpectation, ratio: float, outcome: Outcome) -> None:
-    assert balance_judged(found(ratio), expected).outcome is outcome
+def growth_judged(law: Callable[[int], float], expected_ns: float | None = 100.0, n: int = 200) -> Finding:
+    """Judge a law of time over positions with 1 % of noise; three times the expected slope passes."""
+    chance = random.Random(2)
+    positions = list(range(100, 100 + n))
+    times = [round(law(each) * (1.0 + chance.gauss(0.0, 0.01))) for each in positions]
+    return judge_growth(positions, times, expected_ns, 3.0)
+
+
+def few(positions: Sequence[int], times: Sequence[int], tolerance: float | None = 3.0) -> Finding:
+    return judge_growth(positions, times, 100.0, tolerance)
+
+
+def doubled(batches: Batches) -> Batches:
+    return [*batches[:7], [5, 5, 6, 7], *batches[8:]]
+
+
+Judge = Callable[[], Finding]
+_INVALID, _OPEN, _NOT_POSSIBLE = Outcome.INVALID, Outcome.INCONCLUSIVE, Outcome.IMPOSSIBLE
+_SLOW, _PASS = Outcome.SLOW, Outcome.PASS
 
 
 @pytest.mark.parametrize(
-    ("role", "fields", "outcome", "reason"),
+    ("judge", "outcome", "told"),
     [
-        (None, {}, Outcome.INVALID, "no such operator"),
-        (found(1.0), {"has_ends": False}, Outcome.INVALID, "no ends"),
-        (found(1.0, n_threads=2), {}, Outcome.INVALID, "2 threads computed it, expected 4"),
-        (found(4.0, n_runs=3), {}, Outcome.INCONCLUSIVE, "only 3 runs"),
-        (found(4.0, busiest_ns=3_000.0), {}, Outcome.INCONCLUSIVE, "too short"),
-        (found(4.0), {"least_thread_ns": 10_000}, Outcome.INCONCLUSIVE, "too short"),
+        # products: 10 GB/s where 20 are expected and 5 pass; a disturbed layer does not count
+        (lambda: linearity_judged(), _PASS, "10.0 GB/s, R² 1.000"),
+        (lambda: linearity_judged({"ffn_out": 3.0}), _SLOW, "above the line by too much: ffn_out"),
+        (lambda: linearity_judged({}, 0.01), _SLOW, "100.0 GB/s"),
+        (lambda: linearity_judged({"result_output": 0.02, "Kcur": 1.2}), _SLOW, "R² -1.116"),
+        (lambda: linearity_judged({}, None), _OPEN, "nothing is known of what a byte should cost"),
+        (lambda: linearity_judged({"ffn_out": 3.0}, None), _SLOW, "ffn_out"),
+        (lambda: judge_linearity(expectation(), {("Qcur", 0): 1.0}, 0.05, 4.0), _INVALID, "too few products"),
+        # routers: no preference, favourites, turns, a short run; what none can do, and what is missing
+        (lambda: reuse_judged([drawn(60, seed=layer) for layer in range(4)]), _PASS, "it prefers none"),
+        (lambda: reuse_judged([drawn(60, n_experts=12, seed=layer) for layer in range(4)]), _PASS, "hits more"),
+        (lambda: reuse_judged([TURNS] * 4), _OPEN, "more evenly than chance"),
+        (lambda: reuse_judged([drawn(6)]), _OPEN, "6 steps of 1 layers are too few"),
+        (lambda: reuse_judged([doubled(drawn(60))]), _NOT_POSSIBLE, "3 different experts, expected 4"),
+        (lambda: judge_reuse((), reuse_expectation(60, 4, 2, 60), n_layers=2), _INVALID, "no choices"),
+        (lambda: reuse_judged([drawn(60)], n_layers=2), _INVALID, "1 layers with 60 to 60 steps were recorded"),
+        (lambda: reuse_judged([drawn(60)], n_steps=61), _INVALID, "expected 1 with 61"),
+        # threads: roles that are shared, that one thread computes, and that all wait for
+        (lambda: balance_judged(found(1.0)), _PASS, "1.00, expected 1.00"),
+        (lambda: balance_judged(found(1.5)), _PASS, "1.50, expected 1.00"),
+        (lambda: balance_judged(found(1.6)), _SLOW, "1.60, expected 1.00"),
+        (lambda: balance_judged(found(4.0)), _SLOW, "4.00, expected 1.00"),
+        (lambda: balance_judged(found(3.3), ALONE), _PASS, "3.30, expected 4.00"),
+        (lambda: balance_judged(found(3.9), ALONE), _PASS, "3.90, expected 4.00"),
+        (lambda: balance_judged(found(1.0), ALONE), _NOT_POSSIBLE, "the others' time is waiting"),
+        (lambda: balance_judged(found(1.0), MEETING), _PASS, "1.00, expected 4.00"),
+        (lambda: balance_judged(None), _INVALID, "no such operator"),
+        (lambda: balance_judged(found(1.0), has_ends=False), _INVALID, "no ends"),
+        (lambda: balance_judged(found(1.0, n_threads=2)), _INVALID, "2 threads computed it, expected 4"),
+        (lambda: balance_judged(found(4.0, n_runs=3)), _OPEN, "only 3 runs"),
+        (lambda: balance_judged(found(4.0, busiest_ns=3_000.0)), _OPEN, "3.00 µs a run is too short"),
+        (lambda: balance_judged(found(4.0), least_thread_ns=10_000), _OPEN, "50.0 µs a run is too short"),
+        # growth: a position may cost three times what is expected, and all of them must lie on a line
+        (lambda: growth_judged(lambda n: 5_000 + 150 * n), _PASS, "expected 100 ns and 300 ns at most"),
+        (lambda: growth_judged(lambda n: 5_000 + 400 * n), _SLOW, "expected 100 ns and 300 ns at most"),
+        (lambda: growth_judged(lambda n: 500_000 + 300 * n), _OPEN, "300 ns at most"),
+        (lambda: growth_judged(lambda n: 0.4 * n * n, n=800), _SLOW, "off the line, 25% at most"),
+        (lambda: growth_judged(lambda n: 100 * n * (2 if n > 260 else 1)), _SLOW, "off the line"),
+        (lambda: growth_judged(lambda n: 50_000.0), _PASS, "a position"),
+        (lambda: growth_judged(lambda n: 150.0 * n, None), _OPEN, "nothing is known of what it should be"),
+        (lambda: few(range(40), [100 * each + 100 for each in range(40)], None), _OPEN, "nothing is known"),
+        (lambda: few([], []), _INVALID, "no operator of attention"),
+        (lambda: few([1, 2, 3], [5, 6, 7]), _OPEN, "3 steps at 3 lengths"),
+        (lambda: few([256] * 40, [5] * 40), _OPEN, "40 steps at 1 lengths"),
     ],
 )
-def test_what_cannot_be_told_is_not_judged(
-    role: RoleBalance | None, fields: dict[str, Any], outcome: Outcome, reason: str
-) -> None:
-    """Roles that were not recorded, too short or too rare neither pass nor fail, and say why."""
-    finding = balance_judged(role, **fields)
+def test_what_a_trace_shows_has_an_outcome_and_its_reason(judge: Judge, outcome: Outcome, told: str) -> None:
+    finding = judge()
     assert finding.outcome is outcome
-    assert reason in finding.reason
+    assert told in finding.reason
+
+
+def test_a_line_is_fitted_to_the_layers_medians() -> None:
+    (line,) = measured_lines(expectation(), times())
+    assert line.type == "q8_0"
+    assert (line.fit.slope, line.fit.intercept) == (pytest.approx(0.1), pytest.approx(1_000.0))
 
 
 CEILINGS = Ceilings(
@@ -286,54 +281,6 @@ def test_what_was_not_traced_or_was_disturbed_or_is_no_case_is_invalid(findings:
     judgement = judged(findings, what)
     assert judgement.kind == "trace"
     assert (judgement.outcome is Outcome.INVALID) is (what != "attention_growth")
-
-
-def growth_judged(law: Callable[[int], float], expected_ns: float | None = 100.0, n: int = 200) -> Finding:
-    """Judge a law of time over positions with 1 % of noise; three times the expected slope passes."""
-    chance = random.Random(2)
-    positions = list(range(100, 100 + n))
-    times = [round(law(each) * (1.0 + chance.gauss(0.0, 0.01))) for each in positions]
-    return judge_growth(positions, times, expected_ns, 3.0)
-
-
-@pytest.mark.parametrize(
-    ("law", "n", "outcome", "told"),
-    [
-        (lambda n: 5_000 + 150 * n, 200, Outcome.PASS, "expected 100 ns and 300 ns at most"),
-        (lambda n: 5_000 + 400 * n, 200, Outcome.SLOW, "expected 100 ns and 300 ns at most"),
-        (lambda n: 500_000 + 300 * n, 200, Outcome.INCONCLUSIVE, "300 ns at most"),
-        (lambda n: 0.4 * n * n, 800, Outcome.SLOW, "off the line"),
-        (lambda n: 100 * n * (2 if n > 260 else 1), 200, Outcome.SLOW, "off the line"),
-        (lambda n: 50_000.0, 200, Outcome.PASS, "a position"),
-    ],
-    ids=["as it should", "too much", "bounds around the limit", "a bend", "a jump", "level"],
-)
-def test_growth_is_judged_by_its_slope_and_its_line(
-    law: Callable[[int], float], n: int, outcome: Outcome, told: str
-) -> None:
-    """A position may cost three times what is expected, and all of them must lie on a line."""
-    finding = growth_judged(law, n=n)
-    assert finding.outcome is outcome
-    assert told in finding.reason
-
-
-def test_without_a_forecast_growth_is_told_and_not_judged() -> None:
-    assert growth_judged(lambda n: 150.0 * n, None).outcome is Outcome.INCONCLUSIVE
-    times = [100 * each + 100 for each in range(40)]
-    assert judge_growth(range(40), times, 100.0, None).outcome is Outcome.INCONCLUSIVE
-
-
-@pytest.mark.parametrize(
-    ("positions", "times", "outcome"),
-    [
-        ([], [], Outcome.INVALID),
-        ([1, 2, 3], [5, 6, 7], Outcome.INCONCLUSIVE),
-        ([256] * 40, [5] * 40, Outcome.INCONCLUSIVE),
-    ],
-)
-def test_too_little_makes_no_line(positions: list[int], times: list[int], outcome: Outcome) -> None:
-    """Without attention, with few steps, or at one length there is no slope."""
-    assert judge_growth(positions, times, 100.0, 3.0).outcome is outcome
 
 
 def test_steps_of_one_length_count_by_their_median() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.experiments.variants.measurement import Forecast, VariantBench, VariantRow
-from perfsuite.experiments.variants.points import AXES, VariantPoint
+from perfsuite.experiments.variants.measurement import AXES, Forecast, VariantBench, VariantPoint, VariantRow
 from tests.command_streams import Streams
 
 SMALL = ["variants", "--model=smollm2-135m-l2-q8_0", "--draft=smollm2-135m-l1-q8_0"]
@@ -29,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> list[VariantPoint
             VariantRow(
                 axis=point.axis,
                 setting=point.setting,
-                latency=AXES[point.axis].latencies[0],
+                latency=AXES[point.axis][1][0],
                 n_pairs=bench.n_pairs,
                 expected_ns=2e6,
                 measured_ns=1e6,

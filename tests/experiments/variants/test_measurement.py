@@ -20,10 +20,9 @@ from perfsuite.experiments.variants.measurement import (
     latencies_of,
     measure_variants,
     measured_latencies,
+    variant_points,
 )
-from perfsuite.experiments.variants.points import variant_points
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
 from tests.catalogue_workloads import catalogue_weights
@@ -72,7 +71,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VariantBench:
     monkeypatch.setattr(name, lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf")
     profile = find_profile("host", folders=())
     board = LocalBoard(cache_dir=tmp_path)
-    return VariantBench(board=board, engine=find_engine(), profile=profile, n_threads=2, models_dir=tmp_path, n_pairs=3)
+    return VariantBench(board=board, profile=profile, n_threads=2, models_dir=tmp_path, n_pairs=3)
 
 
 def taken(board: LocalBoard, plans: tuple[TurnsPlan, TurnsPlan], **_: Any) -> tuple[dict[str, Any], ...]:

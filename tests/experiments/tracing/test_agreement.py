@@ -12,9 +12,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.experiments.recorder_traces import RecorderTrace
-from perfsuite.experiments.tracing.recorder_agreement import (
-    recorder_agreement,
-)
+from perfsuite.experiments.tracing.agreement import recorder_agreement
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, TraceRecorder
 from perfsuite.testing.engine_traces import OPERATOR_NS, small_trace
 from tests.command_streams import Streams
@@ -112,7 +110,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> di
         found["buffer"] = ebpf.buffer
         return tuple(RecorderTrace(payload={}, trace=found[side]) for side in ("inside", "outside"))  # type: ignore[return-value]
 
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_agree.traced_by_both", run)
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_ebpf.traced_by_both", run)
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
     return found
 

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.experiments.fidelity.limits import (
-    engine_statement,
-    judge_fidelity,
-    kernel_statement,
-    mean_statement,
-    phase_statement,
-)
 from perfsuite.experiments.fidelity.scored_run import (
     FidelityKind,
     FidelityRun,
     accuracy_percent,
+    engine_statement,
+    judge_fidelity,
     kernel_row,
+    mean_statement,
+    row_statement,
     scaled_error_us_per_ms,
 )
 from perfsuite.records.outcome import Outcome
@@ -92,13 +89,13 @@ ADD, ENGINE = "kernel/add/count8/f32", "kernel/engine/decode/kernel_mul/8x1"
 )
 def test_a_phase_is_judged_by_what_it_is_and_how_long(name: str, measured_ns: int, truth_ns: int, holds: bool) -> None:
     """Evaluations by 99.9 %, other phases from 100 µs on by 97 %, shorter ones by 2 µs."""
-    statement = phase_statement(row(name, measured_ns, truth_ns))
+    statement = row_statement(row(name, measured_ns, truth_ns))
     assert (statement.name, statement.holds) == (f"fidelity/phase/{name}", holds)
 
 
 def test_the_error_of_a_short_phase_is_that_of_its_occurrences() -> None:
     """Medians that agree do not hide occurrences that do not."""
-    assert phase_statement(row("copy", 10_000, 10_000, error_ns=-2_500)).holds is False
+    assert row_statement(row("copy", 10_000, 10_000, error_ns=-2_500)).holds is False
 
 
 @pytest.mark.parametrize(
@@ -109,7 +106,7 @@ def test_a_kernel_is_judged_from_a_tenth_of_a_millisecond_on(
     measured_ns: int, truth_ns: int, holds: bool | None
 ) -> None:
     """Each by 91 %, the engine's by the worst; a shorter one is not judged, and says so."""
-    statement = kernel_statement(row(ADD, measured_ns, truth_ns))
+    statement = row_statement(row(ADD, measured_ns, truth_ns))
     assert statement.holds is holds
     assert ("reported and not judged" in statement.evidence) == (holds is None)
     rows = [row(ENGINE, measured_ns, 100_000), row(f"{ENGINE}-b", 100_000, 100_000), row(ADD, 1, 100_000)]

@@ -15,11 +15,10 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.experiments.fidelity.recording import FidelityRequest, record_fidelity
+from perfsuite.experiments.fidelity.experiment import FidelityRequest, record_fidelity
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import BoardFacts
-from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, Plan, UprobePlan
 from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
@@ -99,7 +98,7 @@ def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_pa
         "read_trace": lambda _: with_warm_up(stored_record),
     }
     for name, replacement in replaced.items():
-        monkeypatch.setattr(f"perfsuite.experiments.fidelity.recording.{name}", replacement)
+        monkeypatch.setattr(f"perfsuite.experiments.fidelity.experiment.{name}", replacement)
     return found
 
 
@@ -115,7 +114,6 @@ def request(board: Any, folder: Path, *kinds: FidelityKind, **changed: Any) -> F
     asked = FidelityRequest(
         profile=find_profile("host"),
         board=board,
-        engine=find_engine(),
         workload=llama_workload(weights, find_scenario("siso"), flash_attn=True),
         log_dir=folder / "logs",
         n_threads=2,
@@ -211,7 +209,7 @@ def test_what_cannot_be_measured_is_a_problem(
     assert names(run, FidelityKind.OPERATORS) == []
     workers.plans.clear()
     failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
-    monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
+    monkeypatch.setattr("perfsuite.experiments.fidelity.experiment.tracer_environment", failing)
     run = recorded(request(workers, tmp_path, FidelityKind.OPERATORS))
     assert (run.problems, workers.plans) == (("phases: phase_tracer.c: does not build",), [])
 
