@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from perfsuite.cli.registry import COMMANDS, Purpose
-from perfsuite.cli.whole_parser import whole_parser
+from perfsuite.cli.command_help import whole_parser
 
 #: Words of a command that have parsers of their own, which the command's parser does not know.
 _WORDS = {"trace": ("view", "agree", "check", "install_helper")}

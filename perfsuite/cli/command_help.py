@@ -1,14 +1,15 @@
-"""What ``--help`` of every subcommand has: its purpose, examples, files, exit codes and pages."""
+"""The parsers of the ``perfsuite`` command: what ``--help`` has, and how a subcommand and its options are added."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from perfsuite.cli.registry import summary_of
+from perfsuite import __version__
+from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
 from perfsuite.errors import meant
 
 #: What `add_subparsers` returns, to which each subcommand adds itself.
@@ -63,6 +64,10 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
 
+#: An option as `add_option` takes it: its names and value, what it is for, and its type and default where it has them.
+Row: TypeAlias = tuple[Any, ...]
+
+
 def add_command(
     commands: Commands | None,
     name: str,
@@ -75,21 +80,23 @@ def add_command(
     see: Sequence[str] = (),
     usage: str | None = None,
     allow_abbrev: bool = True,
+    options: Sequence[Row] = (),
+    run: Callable[[argparse.Namespace], int] | None = None,
 ) -> Parser:
     """Add a subcommand, or an action of one, whose help says what it does, and how to use it.
 
     A subcommand's `summary` is that of the registry. Without `commands` it is a word in the place of a program, such as
     ``perfsuite trace view``. `about` holds paragraphs, separated by empty lines. `examples` says what each command line
     is for; the parser takes them all. `writes` names files. `exits` says what exit codes mean that differ from those of
-    every command, which ``perfsuite --help`` lists. `see` names pages and other subcommands.
+    every command, which ``perfsuite --help`` lists. `see` names pages and other subcommands. `options` are rows of
+    `add_option`; what has a `run` answers by `perfsuite.cli.answer.give`, with ``--json`` last.
     """
     summary = summary or summary_of(name)
     lines = "\n".join(f"  # {why}\n  {line}" for line, why in (examples or {}).items())
-    codes = "\n".join(f"  {code:<3}  {meaning}" for code, meaning in sorted((exits or {}).items()))
     parts = [
         f"examples:\n{lines}" if examples else "",
         f"writes: {writes}" if writes else "",
-        f"exit codes:\n{codes}" if exits else "",
+        _exits_text(exits) if exits else "",
         f"see also: {', '.join(see)}" if see else "",
     ]
     settings: dict[str, Any] = {
@@ -99,7 +106,48 @@ def add_command(
         "usage": usage,
         "allow_abbrev": allow_abbrev,
     }
-    return Parser(prog=name, **settings) if commands is None else commands.add_parser(name, help=summary, **settings)
+    parser = Parser(prog=name, **settings) if commands is None else commands.add_parser(name, help=summary, **settings)
+    add_options(parser, *options)
+    if run is not None:
+        add_json(parser)
+        parser.set_defaults(run=run)
+    return parser
+
+
+def add_options(to: argparse._ActionsContainer, *rows: Row) -> None:
+    """Add an option a row, whose parts `add_option` takes."""
+    for row in rows:
+        add_option(to, *row)
+
+
+def add_option(
+    to: argparse._ActionsContainer,
+    named: str,
+    text: str,
+    kind: Callable[[str], Any] | None = None,
+    default: Any = None,
+    **settings: Any,
+) -> None:
+    """Add an option that is `named` as helps show it.
+
+    ``-o --output FILE`` takes a value, ``--force`` none; ``device NAME`` is a positional argument, of which
+    ``device [NAME]`` may be left out and ``runs RUN...`` takes several.
+    """
+    *names, value = named.split()
+    if value.startswith("-"):
+        to.add_argument(*names, value, action="store_true", help=text, **settings)
+        return
+    if value.startswith("["):
+        settings["nargs"] = "?"
+    elif value.endswith("..."):
+        settings["nargs"] = "+"
+    to.add_argument(*names, metavar=value.strip("[.]"), type=kind, default=default, help=text, **settings)
+
+
+def add_pytest_options(parser: Parser, to: argparse._ActionsContainer | None = None) -> None:
+    """Add the words behind ``--``, which are pytest's."""
+    add_option(to or parser, "pytest_options OPTION", "options of pytest, after '--'", nargs="*")
+    parser.behind_dashes = "pytest_options"
 
 
 def add_json(options: argparse._ActionsContainer, *, text: str = "print JSON") -> None:
@@ -110,3 +158,64 @@ def add_json(options: argparse._ActionsContainer, *, text: str = "print JSON") -
 def add_quiet(options: argparse._ActionsContainer) -> None:
     """Add ``--quiet``, for subcommands that report progress or remarks on standard error."""
     options.add_argument("-q", "--quiet", action="store_true", help="print the answer alone")
+
+
+_ABOUT = """Find out whether LLM inference got slower on a device. 'pytest --device=host' measures and judges. These
+commands look at what it measured, and do what needs no tests."""
+
+#: What an exit code means unless a command's own help says otherwise.
+EXITS = {
+    0: "done",
+    1: "found what the command looks for, such as a regression or a broken promise",
+    2: "a mistake, or something is missing; one line says what",
+    130: "interrupted by Ctrl-C",
+    143: "ended by SIGTERM",
+}
+
+
+def _exits_text(exits: Mapping[int, str]) -> str:
+    return "exit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in sorted(exits.items()))
+
+
+def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command line, with only the subcommand that it names; unknown ones are a usage error."""
+    parser, commands = _bare_parser()
+    name = next(iter(words), "-")
+    found = [command for command in COMMANDS if command.name == name]
+    if not found and not name.startswith("-"):
+        told = meant(name, (command.name for command in COMMANDS)) or "; 'perfsuite --help' lists them"
+        parser.error(f"no command {name!r}{told}")
+    for command in found:
+        command.load(commands)
+    return parser
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """Return the parser with all subcommands, for completion and for tests."""
+    parser, commands = _bare_parser()
+    for command in COMMANDS:
+        command.load(commands)
+    return parser
+
+
+def _bare_parser() -> tuple[Parser, Commands]:
+    width = max(len(command.name) for command in COMMANDS)
+    listing = "\n\n".join(
+        "\n".join(
+            [
+                f"{purpose.value}:",
+                *(f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose),
+            ]
+        )
+        for purpose in Purpose
+    )
+    parser = Parser(
+        prog="perfsuite",
+        usage="perfsuite [-h] [--version] COMMAND ...",
+        description=f"{_ABOUT}\n\n{listing}",
+        epilog=f"{_exits_text(EXITS)}\n\n'perfsuite COMMAND --help' shows options and examples.",
+        formatter_class=ParagraphFormatter,
+    )
+    text = "show the versions that a measurement depends on"  # which `perfsuite.cli` itself does
+    parser.add_argument("--version", action="version", version=f"perfsuite {__version__}", help=text)
+    return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")

@@ -39,7 +39,7 @@ def _completion(options: argparse.Namespace) -> int:
 
 def completion_script(shell: str, *, devices: Sequence[str] | None = None) -> str:
     """Return the script of a shell that shtab supports; it names these devices, or those that there are here."""
-    from perfsuite.cli.whole_parser import whole_parser  # loads every subcommand
+    from perfsuite.cli.command_help import whole_parser  # loads every subcommand
 
     parser = whole_parser()
     _complete(parser, _names() | ({} if devices is None else {"device": devices}))

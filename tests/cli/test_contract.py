@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.cli.command_help import parser_of, whole_parser
 from perfsuite.cli.given_paths import _INPUTS, _OUTPUTS
 from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
-from perfsuite.cli.whole_parser import parser_of, whole_parser
 from perfsuite.device.lock import lock_holder
 from perfsuite.workload.shapes.operation_shape import Operation
 from tests.command_streams import Refused, Streams
