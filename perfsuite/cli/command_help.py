@@ -109,15 +109,21 @@ def add_command(
     parser = Parser(prog=name, **settings) if commands is None else commands.add_parser(name, help=summary, **settings)
     add_options(parser, *options)
     if run is not None:
-        add_json(parser)
-        parser.set_defaults(run=run)
+        add_run(parser, run)
     return parser
 
 
+def add_run(parser: Parser, run: Callable[[argparse.Namespace], int]) -> None:
+    """Say what a command runs, and let it take ``--json``."""
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
 def add_options(to: argparse._ActionsContainer, *rows: Row) -> None:
-    """Add an option a row, whose parts `add_option` takes."""
+    """Add an option a row: what `add_option` takes of it, the last being a dict of settings where it has some."""
     for row in rows:
-        add_option(to, *row)
+        settings = row[-1] if isinstance(row[-1], dict) else {}
+        add_option(to, *(row[:-1] if settings else row), **settings)
 
 
 def add_option(
@@ -128,16 +134,18 @@ def add_option(
     default: Any = None,
     **settings: Any,
 ) -> None:
-    """Add an option that is `named` as helps show it.
+    """Add an option that is `named` as helps show it, with further settings of argparse.
 
-    ``-o --output FILE`` takes a value, ``--force`` none; ``device NAME`` is a positional argument, of which
-    ``device [NAME]`` may be left out and ``runs RUN...`` takes several.
+    ``-o --output FILE`` takes a value, ``--form {json,sql}`` one of these, ``--force`` none. ``device NAME`` is a
+    positional argument, of which ``device [NAME]`` may be left out and ``runs RUN...`` takes several.
     """
     *names, value = named.split()
     if value.startswith("-"):
         to.add_argument(*names, value, action="store_true", help=text, **settings)
         return
-    if value.startswith("["):
+    if value.startswith("{"):
+        settings["choices"] = tuple(value.strip("{}").split(","))
+    elif value.startswith("["):
         settings["nargs"] = "?"
     elif value.endswith("..."):
         settings["nargs"] = "+"
