@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from perfsuite.cli import main, nightly_answer
+from perfsuite.cli import main, nightly
 from perfsuite.nightly import plan_file
 from perfsuite.nightly.conduct import Night
 
@@ -14,5 +14,5 @@ STUB = (sys.executable, str(Path(__file__).resolve().with_name("nightly_stub.py"
 
 if __name__ == "__main__":
     plan_file.refuse_unknown_model = lambda _: None
-    nightly_answer.Night = partial(Night, program=STUB)  # type: ignore[misc, assignment]
+    nightly.Night = partial(Night, program=STUB)  # type: ignore[misc, assignment]
     sys.exit(main(["nightly", *sys.argv[1:]]))

@@ -153,12 +153,12 @@ def _prepare_night() -> None:
 
 
 def _night(*more: str) -> int:
-    from perfsuite.cli import nightly_answer
+    from perfsuite.cli import nightly
 
     plan_file.refuse_unknown_model = lambda _: None  # type: ignore[assignment]
     program = (sys.executable, "-S", str(Path("stub.py").absolute()))
-    real = nightly_answer.Night
-    nightly_answer.Night = lambda *words, **named: real(*words, program=program, **named)  # type: ignore[assignment, misc]
+    real = nightly.Night
+    nightly.Night = lambda *words, **named: real(*words, program=program, **named)  # type: ignore[assignment, misc]
     return main(["nightly", "plan.toml", "-o", "nights", *more])
 
 

@@ -15,20 +15,20 @@ _SHELLS = tuple(name for name in shtab.SUPPORTED_SHELLS if name in ("bash", "zsh
 
 _FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF", "PATH|NAME", "NAME|PATH"}
 
-_ABOUT = """
-Packages install these scripts for bash, zsh and fish.
-"""
-
-_EXAMPLES = {
-    'eval "$(perfsuite completion bash)"': "in ~/.bashrc",
-    'perfsuite completion zsh > "${fpath[1]}/_perfsuite"': "once, before compinit",
-}
-
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(commands, "completion", about=_ABOUT, examples=_EXAMPLES, see=("docs/terminal.md",))
-    parser.add_argument("shell", choices=_SHELLS, help="the shell")
+    parser = add_command(
+        commands,
+        "completion",
+        about="Packages install these scripts for bash, zsh and fish.",
+        examples={
+            'eval "$(perfsuite completion bash)"': "in ~/.bashrc",
+            'perfsuite completion zsh > "${fpath[1]}/_perfsuite"': "once, before compinit",
+        },
+        see=("docs/terminal.md",),
+        options=[(f"shell {{{','.join(_SHELLS)}}}", "the shell")],
+    )
     parser.set_defaults(run=_completion)
 
 

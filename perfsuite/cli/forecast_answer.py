@@ -7,20 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
-from perfsuite.cli.forecast_device import MeasuredDevice
-from perfsuite.expectation.graph import KV_PADDING
-from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
-from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.analytic import Conventions, DeviceRates
-from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForecast, Utilisation, utilisation
-from perfsuite.expectation.requests.subject import Optimisations, Subject
+from perfsuite.expectation.requests.subject import Optimisations
 from perfsuite.expectation.speculation import Speculation
-from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
-from perfsuite.records.events import Phase
+from perfsuite.expectation.timing.engine_times import TimeForecast
 from perfsuite.records.op_cost import OpCost
 from perfsuite.units import NS_PER_S, format_bytes, format_ns
-from perfsuite.workload.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,35 +25,9 @@ class CalibratedForecast:
     tpot: TimeForecast
 
 
-def calibrated_forecast(
-    device: MeasuredDevice | None,
-    workload_of: Callable[[], LlamaWorkload],
-    optimisations: Optimisations,
-    conventions: Conventions,
-) -> CalibratedForecast | None:
-    """Forecast a request from the stored calibration; None where there is none or it does not cover the request."""
-    if device is None or not _is_covered(optimisations, conventions):
-        return None
-    calibration = device.calibration()
-    if calibration is None:
-        return None
-    times, workload = EngineTimes(calibration), workload_of()
-    ttft, tpot = (times.phase(phase_shapes(workload, phase), phase.value) for phase in (Phase.PREFILL, Phase.DECODE))
-    return CalibratedForecast(recorded_at=calibration.recorded_at, ttft=ttft, tpot=tpot)
-
-
-def _is_covered(optimisations: Optimisations, conventions: Conventions) -> bool:
+def is_covered(optimisations: Optimisations, conventions: Conventions) -> bool:
     """Whether llama.cpp runs it for one sequence, which calibrations are of: its conventions, without tiles."""
     return conventions is Conventions.ENGINE and optimisations.n_sequences == 1 and optimisations.tile == 1
-
-
-def asked_workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
-    """Return what is forecast as the engine would run it."""
-    request = engine_request(subject, optimisations)
-    scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=n_gen, source="given by its lengths")
-    return request.workload(
-        scenario, n_ctx=padded(scenario.n_ctx, KV_PADDING), n_ubatch=optimisations.chunk or N_UBATCH
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +115,7 @@ def forecast_answer(asked: AskedForecast) -> Answer:
 
 def _plain(asked: AskedForecast) -> dict[str, Any]:
     """Return the forecast as JSON has it: operations, bytes and dispatches are integers, times are seconds."""
-    forecast, optimisations = asked.forecast, asked.optimisations
+    forecast, optimisations, rates = asked.forecast, asked.optimisations, asked.rates
     prefill_use, decode_use = map(_plain_use, asked.uses)
     steps = {"first": _plain_step(forecast.first), "last": _plain_step(forecast.last)}
     return {
@@ -162,7 +129,12 @@ def _plain(asked: AskedForecast) -> dict[str, Any]:
         "batch": optimisations.n_sequences,
         "lora_rank": optimisations.adapter_rank,
         "draft": asked.draft,
-        "hardware": _plain_hardware(asked),
+        "hardware": {
+            "device": asked.device,
+            **fields_of(rates, "peak_flops_per_s", "bandwidth_bytes_per_s", "dispatch_s", "power_w"),
+            "compute_efficiency_ratio": rates.efficiency.compute_ratio,
+            "memory_efficiency_ratio": rates.efficiency.memory_ratio,
+        },
         "prefill": _plain_prefill(forecast.prefill) | prefill_use,
         "decode": _plain_step(forecast.decode) | steps | decode_use,
         "end_to_end_s": forecast.end_to_end_s,
@@ -183,35 +155,16 @@ def _plain_calibrated(calibrated: CalibratedForecast | None) -> dict[str, Any] |
     return {"recorded_at": calibrated.recorded_at, **bounds}
 
 
-def _plain_hardware(asked: AskedForecast) -> dict[str, Any]:
-    rates = asked.rates
-    return {
-        "device": asked.device,
-        **fields_of(rates, "peak_flops_per_s", "bandwidth_bytes_per_s", "dispatch_s", "power_w"),
-        "compute_efficiency_ratio": rates.efficiency.compute_ratio,
-        "memory_efficiency_ratio": rates.efficiency.memory_ratio,
-    }
-
-
 def _plain_prefill(phase: PhaseForecast) -> dict[str, Any]:
     """The cache after the prompt is what the prefill has written into it."""
-    kv_bytes, state_bytes = _cached(phase, "kv_written_bytes")
-    figures = {"kv_bytes": kv_bytes, "state_bytes": state_bytes}
-    return _plain_phase(phase) | figures | {"shares": phase.cost.flops_shares, "ttft_s": phase.time_s}
+    return _plain_phase(phase, "kv_written_bytes") | {"shares": phase.cost.flops_shares, "ttft_s": phase.time_s}
 
 
 def _plain_step(phase: PhaseForecast) -> dict[str, Any]:
-    kv_bytes, state_bytes = _cached(phase, "kv_bytes")
-    figures = {
-        "kv_bytes": kv_bytes,
-        "state_bytes": state_bytes,
-        "tpot_s": phase.time_s,
-        "tokens_per_s": phase.tokens_per_s,
-    }
-    return _plain_phase(phase) | figures
+    return _plain_phase(phase, "kv_bytes") | {"tpot_s": phase.time_s, "tokens_per_s": phase.tokens_per_s}
 
 
-def _plain_phase(phase: PhaseForecast) -> dict[str, Any]:
+def _plain_phase(phase: PhaseForecast, cached: str) -> dict[str, Any]:
     cost = phase.cost.total
     return {
         "ops": cost.flops,
@@ -222,6 +175,7 @@ def _plain_phase(phase: PhaseForecast) -> dict[str, Any]:
         **fields_of(phase, "compute_s", "memory_s", "dispatch_s"),
         "dispatch_share": phase.dispatch_share_ratio,
         "bound": phase.bound.value,
+        **dict(zip(("kv_bytes", "state_bytes"), _cached(phase, cached), strict=True)),
     }
 
 
@@ -244,7 +198,7 @@ def _parts(asked: AskedForecast) -> Iterator[Part]:
             for each in (calibrated.ttft, calibrated.tpot)
         )
         yield f"by the calibration of {calibrated.recorded_at}: TTFT {ttft}, TPOT {tpot}; above, the ceilings alone"
-    elif asked.device is not None and asked.draft is None and _is_covered(asked.optimisations, asked.conventions):
+    elif asked.device is not None and asked.draft is None and is_covered(asked.optimisations, asked.conventions):
         yield (
             f"no calibration of {asked.device} with its llama.cpp is kept: the ceilings alone, without an interval; "
             f"'perfsuite calibrate --device={asked.device}' makes one"

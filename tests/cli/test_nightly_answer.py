@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.cli.nightly_answer import summary_markdown, write_files
+from perfsuite.cli.nightly import summary_markdown, write_files
 from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, Ending
 from perfsuite.nightly.plan import Cell, NightPlan
 from perfsuite.report.exports.junit import junit_text
