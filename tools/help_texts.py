@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from perfsuite.cli.registry import COMMANDS, Purpose
 from perfsuite.cli.command_help import whole_parser
+from perfsuite.cli.registry import COMMANDS, Purpose
 
 #: Words of a command that have parsers of their own, which the command's parser does not know.
 _WORDS = {"trace": ("view", "agree", "check", "install_helper")}

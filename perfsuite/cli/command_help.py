@@ -149,7 +149,9 @@ def add_option(
         settings["nargs"] = "?"
     elif value.endswith("..."):
         settings["nargs"] = "+"
-    to.add_argument(*names, metavar=value.strip("[.]"), type=kind, default=default, help=text, **settings)
+    if kind is not None:
+        settings["type"] = kind
+    to.add_argument(*names, metavar=value.strip("[.]"), default=default, help=text, **settings)
 
 
 def add_pytest_options(parser: Parser, to: argparse._ActionsContainer | None = None) -> None:

@@ -16,8 +16,7 @@ from perfsuite.nightly.cell_end import CellEnd, Ending
 from perfsuite.nightly.conduct import Night
 from perfsuite.nightly.merged_junit import write_junit
 from perfsuite.nightly.night_state import held_night, last_night, new_night, origin_here, read_state, write_state
-from perfsuite.nightly.plan import Cell, NightPlan
-from perfsuite.nightly.plan_file import read_plan
+from perfsuite.nightly.plan import Cell, NightPlan, read_plan
 from perfsuite.records.outcome import ORDER_OF_WEIGHT
 from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.records.run_json import RUN_NAME

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.nightly.cell_end import LOG_NAME, CellEnd, Ending
-from perfsuite.nightly.running_cell import RunningCell
+from perfsuite.nightly.conduct import RunningCell
 
 from ..farm_daemons import awaited
 from .conftest import cells, plan_of
@@ -53,7 +53,7 @@ def test_a_cell_that_does_not_end_is_killed_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the patience for Ctrl-C and for a request to terminate; it is broken, for the reason why it was stopped."""
-    monkeypatch.setattr("perfsuite.nightly.running_cell._PATIENCE_S", ((2, 0.2), (15, 0.2), (9, 0.2)))
+    monkeypatch.setattr("perfsuite.nightly.conduct._PATIENCE_S", ((2, 0.2), (15, 0.2), (9, 0.2)))
     shell = "trap '' INT TERM; sleep 60 & echo $!; wait; sleep 60"
     with running(tmp_path, f"import os; os.execvp('bash', ['bash', '-c', {shell!r}])") as (ran, log):
         child = int(awaited(log.read_text))

@@ -8,9 +8,8 @@ import pytest
 
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
-from perfsuite.nightly import plan_file
-from perfsuite.nightly.plan import NightPlan
-from perfsuite.nightly.plan_file import read_plan
+from perfsuite.nightly import plan as plan_file
+from perfsuite.nightly.plan import NightPlan, read_plan
 
 WHOLE = """
 schema = 1
