@@ -15,8 +15,7 @@ from perfsuite.device.address import asked_reach
 from perfsuite.device.probe.profile_text import profile_text, toml_value
 from perfsuite.device.probe.readings import take_survey
 from perfsuite.device.profile import find_profile, profile_names
-from perfsuite.device.profile.account import ProfileAccount, profile_account
-from perfsuite.device.profile.building import built
+from perfsuite.device.profile.building import ProfileAccount, built, profile_account
 from perfsuite.device.profile.file import ProfileFile
 from perfsuite.device.profile.layers import layered_from
 from perfsuite.device.profile.record import NAME_RULE, is_name

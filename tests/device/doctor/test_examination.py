@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.doctor.bundle_state import bundle_state
+from perfsuite.device.doctor.gathering import bundle_state
 from perfsuite.device.doctor.examination import examine
 from perfsuite.device.doctor.gathering import gather
 from perfsuite.device.lock_owner import LockOwner
