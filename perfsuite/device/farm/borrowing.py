@@ -19,13 +19,12 @@ from perfsuite.device.farm.client import (
     new_holder,
     parsed_reservations,
     places,
-    refuse_without_labgrid,
 )
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.farm.supervision import Supervision, break_lock
 from perfsuite.device.profile.values import Port
 from perfsuite.device.reach import Reach
-from perfsuite.errors import DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError
+from perfsuite.errors import DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError, require
 from perfsuite.records.codec import from_plain
 
 _KIND = "NetworkService"
@@ -177,7 +176,7 @@ def borrowed_board(
     no board was free within the limit, or a lock that had to be broken is that of a run that is alive; LinkError: the
     coordinator cannot be reached.
     """
-    refuse_without_labgrid()
+    require("labgrid", "--farm")
     if reach.way in ("adb", "serial"):
         told = f"--farm: a board of a farm is reached by ssh, and this device by {reach.way}; name another --device"
         raise DeviceError(told)
@@ -193,7 +192,14 @@ def borrowed_board(
         tell(f"borrowed {place} ({board.reach.text}) as {client.holder.name}")
         yield board
     finally:
-        _give_back(supervision, place, tell)
+        try:
+            given = supervision.give_back()
+            if place is not None and place not in given:
+                tell(f"{place} was no longer this run's: somebody broke its lock, or the coordinator was started anew")
+            elif place is not None:
+                tell(f"gave {place} back")
+        except PerfsuiteError as error:  # the run's own end counts for more
+            tell(f"the board was not given back: {error}; its supervisor tries for 10 min")
 
 
 def _usable_place(
@@ -213,7 +219,10 @@ def _usable_place(
             if place in client.request.avoided_places and others - client.request.avoided_places:
                 raise DeviceError(f"{place} must be avoided")
             found = place_reach(client, place, reach)
-            _look_at(place, found, look)
+            try:
+                look(found)
+            except (LinkError, MeasurementError) as error:  # another one of its kind may stand in for it
+                raise DeviceError(f"place {place}: {error}") from None
         except (DeviceError, RefusedError) as error:
             n_refused += isinstance(error, RefusedError)
             if len(others) <= n_refused:
@@ -233,24 +242,3 @@ def _locked(client: Client, token: str) -> str:
     if locked is None:
         raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
     return locked[1]
-
-
-def _look_at(place: str, reach: Reach, look: Callable[[Reach], None]) -> None:
-    """Raise the DeviceError of a board that cannot be reached, which another one of its kind may stand in for."""
-    try:
-        look(reach)
-    except (LinkError, MeasurementError) as error:
-        raise DeviceError(f"place {place}: {error}") from None
-
-
-def _give_back(supervision: Supervision, place: str | None, tell: Tell) -> None:
-    """Give back, and tell what went wrong: the run's own end counts for more."""
-    try:
-        given = supervision.give_back()
-    except PerfsuiteError as error:
-        tell(f"the board was not given back: {error}; its supervisor tries for 10 min")
-        return
-    if place is not None and place not in given:
-        tell(f"{place} was no longer this run's: somebody broke its lock, or the coordinator was started anew")
-    elif place is not None:
-        tell(f"gave {place} back")
