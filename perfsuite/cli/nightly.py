@@ -170,7 +170,11 @@ def summary_markdown(plan: NightPlan, night: Path, ends: Mapping[str, CellEnd]) 
     cells = plan.cells
     if (n_left_out := len(cells) - _MOST_ROWS) > 0:
         cells = tuple(sorted(cells, key=lambda cell: _weight(ends.get(cell.key))))
-    rows = [_row(cell, ends.get(cell.key)) for cell in cells[:_MOST_ROWS]]
+    rows = [
+        (*map(code, (_board_words(cell, end), cell.model, cell.scenario)), *_ending_words(end)[:2], _cases_code(end))
+        for cell in cells[:_MOST_ROWS]
+        for end in [ends.get(cell.key)]
+    ]
     told = [f"_Left out to save room: {format_count(n_left_out, 'cell')}; night.json has all._\n"]
     head = "\n".join([f"## Night {night.name}\n", table(_HEADER, rows), *(told if n_left_out > 0 else [])])
     paths = [path for cell in cells if cell.key in ends and (path := night / cell.key / RUN_NAME).is_file()]
@@ -186,10 +190,9 @@ def _weight(end: CellEnd | None) -> int:
     return 0 if end.ending is Ending.FAILED else 2 if end.open_code else 3
 
 
-def _row(cell: Cell, end: CellEnd | None) -> tuple[str, ...]:
-    ending, time, cases = _ending_words(end)
-    told = cases if end is None or not end.why else code(cases)
-    return code(_board_words(cell, end)), code(cell.model), code(cell.scenario), ending, time, told
+def _cases_code(end: CellEnd | None) -> str:
+    told = _ending_words(end)[2]
+    return told if end is None or not end.why else code(told)
 
 
 def _runs(paths: Sequence[Path]) -> Iterator[RunFile]:

@@ -51,16 +51,19 @@ def _head(totals: Mapping[str, int]) -> bytes:
 
 
 def _suites(cell: Cell, night: Path, end: CellEnd | None) -> Iterator[ElementTree.Element]:
+    if end is None:
+        yield _broken(cell, "was not run")
+        return
     try:
         parsed = ElementTree.parse(night / cell.key / JUNIT_NAME)  # nosec B314  # the night's own
         found = list(parsed.getroot().iter("testsuite"))
     except (OSError, ElementTree.ParseError):
         found = []
-    for suite in found if end is not None else ():
+    for suite in found:
         suite.set("name", cell.key)
         yield suite
-    if end is None or end.ending is Ending.BROKEN:
-        yield _broken(cell, "was not run" if end is None else end.why)
+    if end.ending is Ending.BROKEN:
+        yield _broken(cell, end.why)
     elif not found:
         yield _broken(cell, f"its {JUNIT_NAME} cannot be read")
 

@@ -26,6 +26,14 @@ STATE_NAME = "night.json"
 
 SCHEMA = 1
 
+#: A link to the folder of the night that was begun last.
+LATEST = "latest"
+
+_LOCK_NAME = ".lock"
+
+#: The cells of a night that was killed, which are interrupted then, end within this time.
+_ENDING_LIMIT_S = 60.0
+
 Ends = Mapping[str, CellEnd]
 
 _AGAIN = "begin another night without --resume"
@@ -83,23 +91,15 @@ def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, 
     state = read_json(path, _NightState, PerfsuiteError, _AGAIN, schema=SCHEMA)
     if differing := _difference(state.plan, _asked(plan)):
         raise PerfsuiteError(f"{path}: the plan has changed since the night began: {differing}; {_AGAIN}")
-    _refuse_other_origin(path, NightOrigin(commit=state.commit, suite_version=state.suite_version), origin)
+    if state.commit != origin.commit:
+        old, new = ((each or "none")[:12] for each in (state.commit, origin.commit))
+        began = f"the night began at commit {old}, and the working tree is at {new}; check that one out"
+        raise PerfsuiteError(f"{path}: {began}, or {_AGAIN}")
+    if state.suite_version != origin.suite_version:
+        began = f"the night began with perfsuite {state.suite_version}, and this is {origin.suite_version}"
+        raise PerfsuiteError(f"{path}: {began}; install that one, or {_AGAIN}")
     ends = {cell.key: state.cells[cell.key] for cell in plan.cells if cell.key in state.cells}
     return {key: end for key, end in ends.items() if not end.is_finished or has_run(folder / key)}
-
-
-def _refuse_other_origin(path: Path, began: NightOrigin, now: NightOrigin) -> None:
-    if began.commit != now.commit:
-        old, new = ((each or "none")[:12] for each in (began.commit, now.commit))
-        raise PerfsuiteError(
-            f"{path}: the night began at commit {old}, and the working tree is at {new}; "
-            f"check that one out, or {_AGAIN}"
-        )
-    if began.suite_version != now.suite_version:
-        raise PerfsuiteError(
-            f"{path}: the night began with perfsuite {began.suite_version}, and this is {now.suite_version}; "
-            f"install that one, or {_AGAIN}"
-        )
 
 
 def _asked(plan: NightPlan) -> dict[str, tuple[str, ...]]:
@@ -116,15 +116,6 @@ def _difference(old: Mapping[str, tuple[str, ...]], new: Mapping[str, tuple[str,
         if [*map(own_name, old[key])] != [*map(own_name, new[key])]:  # nights may have begun by short names
             return f"{key} was {' '.join(old[key])}, is {' '.join(new[key])}"
     return None
-
-
-#: A link to the folder of the night that was begun last.
-LATEST = "latest"
-
-_LOCK_NAME = ".lock"
-
-#: The cells of a night that was killed, which are interrupted then, end within this time.
-_ENDING_LIMIT_S = 60.0
 
 
 def new_night(folder: Path, plan: NightPlan, origin: NightOrigin) -> Path:

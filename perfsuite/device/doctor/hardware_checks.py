@@ -218,18 +218,18 @@ def bounds(facts: Facts) -> Finding | None:
     capped = [each for each in found if (each.upper_khz or 0) < _NEAR_RATIO * (each.most_khz or 0)]
     if capped:
         mend = " && ".join(f"echo {each.most_khz} | sudo tee {each.path}/scaling_max_freq" for each in capped)
-        return warn("; ".join(map(_capped_text, capped)), f"let it cool; where that does not help: {mend}")
-    return ok("; ".join(map(_clock_text, found))) if found else None
+        seen = (
+            f"processors from {each.processors[0]} on are bound to {_ghz(each.upper_khz)} GHz, "
+            f"they can {_ghz(each.most_khz)}"
+            for each in capped
+        )
+        return warn("; ".join(seen), f"let it cool; where that does not help: {mend}")
+    seen = (f"from {each.processors[0]} on: {_ghz(each.now_khz)} of {_ghz(each.most_khz)} GHz" for each in found)
+    return ok("; ".join(seen)) if found else None
 
 
-def _capped_text(each: Cluster) -> str:
-    upper, most = (each.upper_khz or 0) / 1e6, (each.most_khz or 0) / 1e6
-    return f"processors from {each.processors[0]} on are bound to {upper:.2f} GHz, they can {most:.2f}"
-
-
-def _clock_text(each: Cluster) -> str:
-    now = f"{each.now_khz / 1e6:.2f}" if each.now_khz is not None else "?"
-    return f"from {each.processors[0]} on: {now} of {(each.most_khz or 0) / 1e6:.2f} GHz"
+def _ghz(khz: int | None) -> str:
+    return "?" if khz is None else f"{khz / 1e6:.2f}"
 
 
 def boost(facts: Facts) -> Finding | None:

@@ -16,18 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from perfsuite.device.probe.readings import Readings, folder_there, take_survey
+from perfsuite.device.probe.readings import folder_there, take_survey
 from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room, read_board
 from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, HOLD, PART, REMOVE, REUSE, STATE, SWITCH
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError
-from perfsuite.records.bundle import (
-    MANIFEST_NAME,
-    WORKER,
-    BundledFile,
-    BundleManifest,
-    check_bundle,
-)
+from perfsuite.records.bundle import MANIFEST_NAME, WORKER, BundledFile, BundleManifest, check_bundle
 from perfsuite.records.whole_file import file_digest
 from perfsuite.units import format_bytes
 
@@ -49,11 +43,9 @@ _STATE_LINE = re.compile(r"file ([0-9a-f]{64}) (\d+) ([x-]) (\S+)")
 class Telling(Protocol):
     """What hears how far a setup is."""
 
-    def step(self, what: str, n_done: int = 0, n_all: int | None = None) -> None:
-        """Say what is done now."""
+    def step(self, what: str, n_done: int = 0, n_all: int | None = None) -> None: ...
 
-    def remark(self, text: str) -> None:
-        """Say something that is worth a line of its own."""
+    def remark(self, text: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +64,7 @@ class BundleSetUp:
 
 def look_at_board(target: Target, home: str) -> tuple[BoardSurvey, str]:
     """Return what a bundle has to suit on a board, and the folder there that `home` means."""
-    readings: Readings = take_survey(target, folder=home)
+    readings = take_survey(target, folder=home)
     return read_board(readings), folder_there(home, readings)
 
 
@@ -89,10 +81,14 @@ def set_up_bundle(
     place = f"{home}/{FOLDER}"
     with _held(target, device, place):
         state = _State.read(target, place)
-        if state.has(manifest, _manifest_digest(bundle)):
+        if state.has(manifest, file_digest(bundle / MANIFEST_NAME)):
             return _switched(target, device, place, "", manifest, state, ())
         part = f"{PART}{manifest.digest}-{secrets.token_hex(4)}"
-        missing = _reused(target, place, part, manifest, state)
+        there = {each: path for each in manifest.files if (path := state.path_of(each.sha256)) is not None}
+        if there:  # what other bundles have is taken from them
+            lines = "".join(f"{path} {part}/{each.path}\n" for each, path in there.items())
+            _script(target, REUSE, place, stdin=lines.encode())
+        missing = tuple(each for each in manifest.files if each not in there)
         check_room(device, board, size_bytes := sum(each.size_bytes for each in missing))
         if (takes_s := target.seconds_for(size_bytes)) > _LONG_S:
             tell.remark(
@@ -149,19 +145,6 @@ class _State:
         return next((path for path, each in self.files.items() if each.sha256 == sha256), None)
 
 
-def _manifest_digest(bundle: Path) -> str:
-    return file_digest(bundle / MANIFEST_NAME)
-
-
-def _reused(target: Target, place: str, part: str, manifest: BundleManifest, state: _State) -> tuple[BundledFile, ...]:
-    """Take what other bundles there have, and return what is missing still."""
-    there = {each: path for each in manifest.files if (path := state.path_of(each.sha256)) is not None}
-    if there:
-        lines = "".join(f"{path} {part}/{each.path}\n" for each, path in there.items())
-        _script(target, REUSE, place, stdin=lines.encode())
-    return tuple(each for each in manifest.files if each not in there)
-
-
 def _switched(
     target: Target,
     device: str,
@@ -198,15 +181,13 @@ def _held(target: Target, device: str, place: str) -> Iterator[None]:
     try:
         answer = _first_line(process)
         if answer.startswith("taken"):
-            owner = answer.split()[2:] or ["somebody"]
-            raise DeviceError(
-                f"{device}: another setup of it is under way, by {owner[0]}; run it again when that has ended"
-            )
+            owner = [*answer.split()[2:], "somebody"][0]
+            told = f"another setup of it is under way, by {owner}; run it again when that has ended"
+            raise DeviceError(f"{device}: {told}")
         if answer != "held":
             process.wait(_ENDING_LIMIT_S)
             assert process.stderr is not None
-            told = process.stderr.read()
-            raise LinkError(f"{target.text}: {answer if answer else target.link_complaint(told)}")
+            raise LinkError(f"{target.text}: {answer or target.link_complaint(process.stderr.read())}")
         yield
     finally:
         _end(process)
