@@ -49,7 +49,6 @@ class Sheet:
     styles: Sequence[str | None] = ()
 
     def table(self) -> Table:
-        """Return it as rich draws it."""
         from rich.markup import escape  # rich is slow to import
         from rich.table import Table
         from rich.text import Text
@@ -176,7 +175,6 @@ def check_picture(path: Path | None, *suffixes: str) -> None:
 
 
 def draw(chart: Chart, path: Path) -> None:
-    """Write a picture."""
     write_whole_bytes(path, picture_svg(chart).encode(), PerfsuiteError)
 
 
@@ -217,7 +215,6 @@ def plain_value(value: Any) -> Any:
 
 
 def cell_text(value: Any) -> str:
-    """Return a value as people read it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):

@@ -10,7 +10,6 @@ from perfsuite.workload.catalog import find_model, listed_names, names, tiny_nam
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     add_command(
         commands,
         "architectures",

@@ -52,7 +52,6 @@ exec "$worker" run-folder "$here" "${{1:-$here/{RESULTS}}}"
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     parser = add_command(
         commands,
         "bundle",

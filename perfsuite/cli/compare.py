@@ -59,14 +59,12 @@ _FLASH = {"1": "on", "on": "on", "0": "off", "off": "off"}
 
 
 def _flash(text: str) -> str:
-    """Read llama-bench's 0 and 1, and our own words."""
     if text not in _FLASH:
         raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor 1")
     return _FLASH[text]
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     parser = add_command(
         commands,
         "compare",
@@ -112,7 +110,6 @@ def add_parser(commands: Commands) -> None:
 
 
 def _asked(options: argparse.Namespace) -> Iterator[str]:
-    """Yield the options of the workload that were given."""
     given = ((name, getattr(options, name.replace("-", "_"))) for name in _SUBJECT)
     yield from (f"--{name}={value}" for name, value in given if value is not None)
 

@@ -28,7 +28,6 @@ from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s
 
 
 def list_profiles(options: argparse.Namespace) -> int:
-    """List the devices."""
     devices = [_device(name) for name in profile_names()]
     rows = [
         (
@@ -100,7 +99,6 @@ def _value_rows(account: ProfileAccount) -> Iterator[tuple[object, ...]]:
 
 
 def remove_profile(options: argparse.Namespace) -> int:
-    """Remove a profile of one's own."""
     paths = [path for folder in own_folders() if (path := folder / f"{options.device}.toml").is_file()]
     if not paths or not is_name(options.device):
         told = ", ".join(map(str, own_folders()))

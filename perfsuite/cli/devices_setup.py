@@ -64,7 +64,6 @@ def _set_up(options: argparse.Namespace, profile: Profile) -> int:
 
 
 def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurvey, tell: Progress) -> Path:
-    """Make the bundle that suits a board, or find it in the cache."""
     why = _why_opencl(options, profile, board)
     with_it = f"the bundle is with llama.cpp's OpenCL backend, {why}"
     tell.remark(f"{profile.name}: {with_it if why else 'no OpenCL is there, so the bundle is without its backend'}")

@@ -52,7 +52,6 @@ def _status(work: Callable[[], int]) -> int:
 
 
 def _refusal(error: OSError) -> str:
-    """Say which file the system refused, and why."""
     reason, named = error.strerror or str(error) or type(error).__name__, error.filename
     return reason if named is None else f"{os.fsdecode(named) if isinstance(named, bytes) else named}: {reason}"
 

@@ -23,7 +23,6 @@ _NAMED = re.compile(r'"engine": *"([0-9a-f]{16})"')
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand and its own subcommands."""
     parser = add_command(
         commands,
         "engines",
@@ -101,7 +100,6 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _give_entry(entry: StoredEngine, options: argparse.Namespace, named: str | None = None) -> int:
-    """Answer with an engine that was kept or handed on."""
     return give(Answer(parts=[f"{named or entry.engine_id}: {_described(entry)}"], plain=asdict(entry)), options)
 
 

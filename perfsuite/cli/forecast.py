@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfsuite.cli.answer import give
+from perfsuite.cli.answer import fields_of, give
 from perfsuite.cli.command_help import Commands, add_command, add_json, add_options
 from perfsuite.cli.forecast_answer import (
     AskedForecast,
@@ -22,7 +22,7 @@ from perfsuite.cli.run_options import answer_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.machine import default_threads
-from perfsuite.device.profile import Profile, find_profile, profile_names, unknown_device
+from perfsuite.device.profile import find_profile, profile_names, unknown_device
 from perfsuite.errors import DeviceError, PerfsuiteError, meant
 from perfsuite.expectation.graph import KV_PADDING
 from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
@@ -60,7 +60,6 @@ _MOST_NEW_TOKENS = 1 << 17
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     parser = add_command(
         commands,
         "forecast",
@@ -133,13 +132,8 @@ def _forecast(options: argparse.Namespace) -> int:
     rates = _rates(options, device)
     optimisations = Optimisations(
         variant=None if options.variant is None else find_variant(options.variant),
-        quantization=options.quantization,
-        kv_type=options.kv_type,
-        lora_rank=options.lora_rank,
-        lora_merged=options.lora_merged,
-        chunk=options.chunk,
         n_sequences=options.batch,
-        tile=options.tile,
+        **fields_of(options, "quantization", "kv_type", "lora_rank", "lora_merged", "chunk", "tile"),
     )
     subject = find_any_subject(options.architecture)
     speculation = _speculation(options)
@@ -164,17 +158,14 @@ def _forecast(options: argparse.Namespace) -> int:
     asked = AskedForecast(
         architecture=subject.name,
         left_out=left_out(Path(options.architecture)),
-        device=options.device,
         conventions=conventions,
         optimisations=optimisations,
-        draft=options.draft,
         n_prompt=options.prompt,
         rates=rates,
         forecast=found,
         speculated=speculated,
         calibrated=calibrated,
-        measured_ttft_s=options.measured_ttft_s,
-        measured_tpot_s=options.measured_tpot_s,
+        **fields_of(options, "device", "draft", "measured_ttft_s", "measured_tpot_s"),
     )
     return give(forecast_answer(asked), options)
 
@@ -243,7 +234,6 @@ def _counted(
 
 
 def _asked_workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
-    """Return what is forecast as the engine would run it."""
     scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=n_gen, source="given by its lengths")
     n_ctx, n_ubatch = padded(scenario.n_ctx, KV_PADDING), optimisations.chunk or N_UBATCH
     return engine_request(subject, optimisations).workload(scenario, n_ctx=n_ctx, n_ubatch=n_ubatch)
@@ -298,11 +288,7 @@ def _asked_device(options: argparse.Namespace) -> _Measured | None:
     profile = find_profile(options.device)
     if profile.reach.way == "local":
         return _Measured(name=profile.name, fingerprint=host_fingerprint(), n_threads=default_threads())
-    return _board(profile, options)
-
-
-def _board(profile: Profile, options: argparse.Namespace) -> _Measured:
-    """Ask a board what it is, with its governor, which is a part of that; it need not be cool."""
+    # a board is asked what it is, with its governor, which is a part of that; it need not be cool
     conditions = replace(profile.conditions, gpu_governor=None, start_below_celsius=None, least_battery_ratio=None)
     with taken_device(replace(profile, conditions=conditions), "forecast", options) as taken:
         facts = taken.board.facts()
@@ -321,10 +307,8 @@ def _rates(options: argparse.Namespace, device: _Measured | None) -> DeviceRates
     return rates_of(
         tops=tops,
         bandwidth_gb_per_s=bandwidth,
-        compute_efficiency=options.compute_efficiency,
-        memory_efficiency=options.memory_efficiency,
         dispatch_us=dispatch_us if options.dispatch_us is None else options.dispatch_us,
-        power_w=options.power_w,
+        **fields_of(options, "compute_efficiency", "memory_efficiency", "power_w"),
     )
 
 

@@ -12,7 +12,6 @@ from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForeca
 from perfsuite.expectation.requests.subject import Optimisations
 from perfsuite.expectation.speculation import Speculation
 from perfsuite.expectation.timing.engine_times import TimeForecast
-from perfsuite.records.op_cost import OpCost
 from perfsuite.units import NS_PER_S, format_bytes, format_ns
 
 
@@ -40,7 +39,6 @@ class SpeculationForecast:
 
     @property
     def speedup_ratio(self) -> float:
-        """How many times as fast decode is with the draft."""
         return self.plain_s / self.drafted_s
 
     @property
@@ -50,7 +48,6 @@ class SpeculationForecast:
         return self.speculation.break_even_ratio(round_s / self.plain_s)
 
     def sentence(self) -> str:
-        """Say it in words."""
         least, asked = self.break_even_ratio, self.speculation.acceptance_ratio
         pays = f"does not pay below an acceptance of {least:.2f}" if least else "pays at any acceptance"
         pays = "pays at no acceptance" if least is None else pays
@@ -59,8 +56,6 @@ class SpeculationForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedForecast:
-    """A forecast with all that was asked."""
-
     architecture: str
     #: What its config has and the model has not, in words.
     left_out: tuple[str, ...]
@@ -76,26 +71,15 @@ class AskedForecast:
     measured_ttft_s: float | None
     measured_tpot_s: float | None
 
-    @property
-    def variant(self) -> str | None:
-        """Name of the variant; None where the weights alone say what runs."""
-        variant = self.optimisations.variant
-        return None if variant is None else variant.name
-
     def utilisation_of_all(self) -> Utilisation | None:
         """Return MBU and MFU over all that was measured: the prefill, the decode steps, or both."""
-        parts: list[tuple[OpCost, float]] = []
-        if self.measured_ttft_s is not None:
-            parts.append((self.forecast.prefill.cost.total, self.measured_ttft_s))
-        if self.measured_tpot_s is not None:
-            n_gen = self.forecast.n_gen
-            parts.append((self.forecast.decode.cost.total * n_gen, self.measured_tpot_s * n_gen))
-        if not parts:
-            return None
-        (cost, measured_s), *others = parts
-        for other, seconds in others:
-            cost, measured_s = cost + other, measured_s + seconds
-        return utilisation(cost, measured_s, self.rates)
+        prefill_s, tpot_s, n_gen = self.measured_ttft_s, self.measured_tpot_s, self.forecast.n_gen
+        prefill, decode = self.forecast.prefill.cost.total, self.forecast.decode.cost.total * n_gen
+        if tpot_s is None:
+            return None if prefill_s is None else utilisation(prefill, prefill_s, self.rates)
+        if prefill_s is None:
+            return utilisation(decode, tpot_s * n_gen, self.rates)
+        return utilisation(prefill + decode, prefill_s + tpot_s * n_gen, self.rates)
 
     @property
     def uses(self) -> tuple[Utilisation | None, Utilisation | None]:
@@ -110,7 +94,7 @@ class AskedForecast:
 
 def forecast_answer(asked: AskedForecast) -> Answer:
     """Return a table by phase, where the operations are, and what bounds each phase; as JSON every figure."""
-    return Answer(parts=lambda: _parts(asked), plain=lambda: _plain(asked))
+    return Answer(parts=_parts(asked), plain=_plain(asked))
 
 
 def _plain(asked: AskedForecast) -> dict[str, Any]:
@@ -121,7 +105,7 @@ def _plain(asked: AskedForecast) -> dict[str, Any]:
     return {
         "architecture": asked.architecture,
         "left_out": asked.left_out,
-        "variant": asked.variant,
+        "variant": optimisations.variant and optimisations.variant.name,
         "conventions": asked.conventions.value,
         "n_prompt": asked.n_prompt,
         "n_new_tokens": forecast.n_gen,
@@ -185,7 +169,9 @@ def _plain_use(use: Utilisation | None) -> dict[str, float]:
 
 def _parts(asked: AskedForecast) -> Iterator[Part]:
     forecast, calibrated = asked.forecast, asked.calibrated
-    weights = asked.variant or asked.optimisations.quantization or "the file's own types"
+    optimisations = asked.optimisations
+    named = optimisations.variant.name if optimisations.variant else optimisations.quantization
+    weights = named or "the file's own types"
     title = f"{asked.architecture}, {weights}, {asked.n_prompt} + {forecast.n_gen} tokens, {asked.conventions.value}"
     yield from asked.left_out
     yield Sheet(("", ">prefill", ">decode, mean", ">first token", ">last token"), list(_rows(asked)), title)

@@ -92,7 +92,6 @@ _UNIFORM_SHARE, _LEAST_UNIFORM = 0.5, 5
 
 
 def answer_changes(history: HistoryReader, options: argparse.Namespace) -> int:
-    """Tell where cases changed over the runs of a history."""
     points = _all_points(history, options) if options.case_id is None else case_points(history, options)
     _tell_left_out(points, options)
     return tell_changes(points, options, empty="" if points else empty_text(history, options))
@@ -147,15 +146,13 @@ def _marks(points: Sequence[TrendPoint], repo: Path) -> Iterator[ChangeMark]:
         for change in advice.changes:
             commits = between(change.before.commit, change.after.commit)
             yield ChangeMark(
-                before=change.before,
-                after=change.after,
+                **fields_of(change, "before", "after", "text"),
                 ratio=change.change.estimate_ratio,
-                text=change.text,
                 commits=commits.lines,
                 remarks=commits.remarks,
             )
         for seam in advice.machine_changes:
-            yield ChangeMark(before=seam.before, after=seam.after, ratio=seam.ratio, text=seam.text, is_machine=True)
+            yield ChangeMark(**fields_of(seam, "before", "after", "ratio", "text"), is_machine=True)
 
 
 def _advice_by_case(points: Sequence[TrendPoint]) -> list[CaseAdvice]:

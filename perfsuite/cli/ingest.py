@@ -11,7 +11,6 @@ from perfsuite.records.job import read_job
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     parser = add_command(
         commands,
         "ingest",

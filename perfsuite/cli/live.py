@@ -32,7 +32,6 @@ _LONGEST_LIMIT_S = 86_400.0
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     parser = add_command(
         commands,
         "live",
@@ -120,7 +119,6 @@ def _run(options: argparse.Namespace, board: Board, take: Callable[[Delivery], N
 
 
 def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
-    """Return what to do with each record."""
 
     def take_json(delivery: Delivery) -> None:
         forecasts = watch.follow(delivery.record, delivery.delay_ns)
@@ -154,7 +152,6 @@ def _cost(options: argparse.Namespace, board: Board) -> LiveCostRun:
 
 
 def _token_line(token: LiveToken, forecasts: tuple[LiveForecast, ...]) -> str:
-    """Tell one token, and what follows from it."""
     told = "".join(
         f"  +{each.horizon} {format_ns(each.forecast_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"
         for each in forecasts
@@ -163,7 +160,6 @@ def _token_line(token: LiveToken, forecasts: tuple[LiveForecast, ...]) -> str:
 
 
 def _loss_line(loss: LiveLoss) -> str:
-    """Tell what did not arrive."""
     n_records = loss.n_records
     count = "an unknown number of records" if n_records is None else format_count(n_records, "record")
     return f"lost: {count} ({loss.where})"

@@ -41,7 +41,6 @@ _STYLES = {Ending.MEASURED: "green", Ending.FAILED: "bold red", Ending.BROKEN: "
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     default = Path(FOLDER) / "nightly"
     parser = add_command(
         commands,
@@ -100,7 +99,6 @@ def _nightly(options: argparse.Namespace) -> int:
 
 
 def _plan_answer(plan: NightPlan) -> Answer:
-    """Return what a plan would run."""
     rows = [(cell.board, cell.model, cell.scenario, " ".join(cell.words)) for cell in plan.cells]
     line = (
         f"{format_count(len(plan.cells), 'cell')}, {plan.cell_limit_s:g} s each and {plan.night_limit_s:g} s in all at "

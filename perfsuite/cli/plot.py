@@ -33,7 +33,6 @@ PICTURES: Mapping[str, tuple[str, Callable[[], Chart]]] = {
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     add_command(
         commands,
         "plot",

@@ -63,7 +63,7 @@ class Progress:
             drop(sys.stderr)  # or Python fails at its end on what is left to write
 
     def _is_new(self, what: str) -> bool:
-        """Say whether a stage begins, whose words stay the same but for their numbers."""
+        """Say whether a stage begins, whose words stay the same except their numbers."""
         before, self._stage = self._stage, re.sub(r"\d+", "#", what)
         return self._stage != before
 

@@ -18,7 +18,6 @@ from perfsuite.workload.model_spec import read_spec
 
 
 def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
     add_command(
         commands,
         "synthesize",
@@ -64,7 +63,6 @@ def _synthesize(options: argparse.Namespace) -> int:
 
 
 def _named(name: str) -> Architecture | ModelShape:
-    """Find a model by its name or its file."""
     path = Path(name)
     if path.suffix != ".toml" and not is_config(path):
         return find_model(name)

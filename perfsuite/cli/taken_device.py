@@ -110,7 +110,6 @@ def _let_go(board: Board, tell_aloud: Callable[[str], None]) -> None:
 
 
 def _tell_new(lines: Sequence[str], told: set[str], tell: Callable[[str], None]) -> None:
-    """Print what is new."""
     for each in lines:
         if each not in told:
             told.add(each)

@@ -141,8 +141,6 @@ def _fresh_folder(folder: Path) -> Path:
 
 
 class Night:
-    """A night that is under way."""
-
     def __init__(
         self,
         plan: NightPlan,

@@ -52,8 +52,6 @@ class NightOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NightState:
-    """The whole file."""
-
     commit: str | None
     suite_version: str
     #: What is asked of each cell: what must not change within a night.
@@ -74,7 +72,6 @@ def origin_here() -> NightOrigin:
 
 
 def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) -> None:
-    """Write what is known of a night."""
     state = _NightState(commit=origin.commit, suite_version=origin.suite_version, plan=_asked(plan), cells=ends)
     write_json(folder / STATE_NAME, {"schema": SCHEMA, **to_plain(state)}, PerfsuiteError)
 

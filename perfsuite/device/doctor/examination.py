@@ -38,7 +38,6 @@ def _suite(facts: Facts) -> Finding:
 
 
 def _engine(facts: Facts, suite: SuiteState) -> Finding:
-    """Whether the suite finds a llama.cpp."""
     problem = suite.installed.engine_problem or "is not there"
     if suite.installed.engine_build_id is not None:
         return ok(f"build {suite.installed.engine_build_id}")
@@ -56,7 +55,6 @@ def _setup(facts: Facts) -> str:
 
 
 def _lock(facts: Facts, suite: SuiteState) -> Finding:
-    """Whether somebody has the device."""
     if suite.lock is None:
         return ok("nobody has it")
     unlock = f"perfsuite devices unlock {facts.profile.name} --force"
@@ -72,7 +70,6 @@ def _leftovers(facts: Facts, suite: SuiteState) -> Finding | None:
 
 
 def _disk(facts: Facts, suite: SuiteState) -> Finding:
-    """Whether the model and the caches have room."""
     needed = _LEAST_CACHE_BYTES + (facts.model_bytes or 0)
     seen = f"{suite.cache_free_bytes / 1e9:.1f} GB free at {suite.cache_dir}"
     if suite.cache_free_bytes >= needed:

@@ -102,7 +102,11 @@ def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float) -> str:
                 f"no board with {wanted} was free within {client.request.wait_limit_s:g} s: {told}; wait longer with "
                 "--farm-wait=2h, or break the lock of a run that is dead with --farm-break=PLACE"
             )
-        state = _waited(client, reservation.token, min(left_s, _LOOK_PERIOD_S))
+        # which also keeps the reservation from expiring
+        printed = client.call_or_none("wait", reservation.token, limit_s=max(min(left_s, _LOOK_PERIOD_S), 2.0))
+        if printed is not None:
+            states = [line.partition(":")[2].strip() for line in printed.splitlines() if line.startswith("state:")]
+            state = states[-1] if states else "unknown"
     if state not in ("allocated", "acquired"):
         raise PerfsuiteError(f"labgrid: the reservation of {wanted} is {state}; somebody cancelled it, run again")
     return reservation.token
@@ -118,15 +122,6 @@ def _holder_text(client: Client, place: Place) -> str:
     if place.holder.is_alive_here is False:
         return f"{text}, and no such process is here any more; --farm-break={place.name} breaks the lock"
     return text
-
-
-def _waited(client: Client, token: str, limit_s: float) -> str:
-    """Wait a while, which also keeps the reservation from expiring; return its state."""
-    printed = client.call_or_none("wait", token, limit_s=max(limit_s, 2.0))
-    if printed is None:
-        return "waiting"
-    states = [line.partition(":")[2].strip() for line in printed.splitlines() if line.startswith("state:")]
-    return states[-1] if states else "unknown"
 
 
 def refuse_unknown_kind(client: Client, kind: str) -> None:
@@ -233,7 +228,6 @@ def _usable_place(
 
 
 def _locked(client: Client, token: str) -> str:
-    """Lock the place of a reservation, and return it."""
     try:
         locked = re.search(r"^acquired place (.+)$", client.call("-p", f"+{token}", "acquire"), re.MULTILINE)
     except RefusedError as error:

@@ -35,7 +35,6 @@ DEFAULT_MARGIN_RATIO = 0.05
 
 
 def is_name(name: str) -> bool:
-    """Whether a device may be called so."""
     return re.match(NAME_PATTERN, name) is not None
 
 
@@ -102,5 +101,4 @@ class Profile:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is this machine."""
         return self.reach.way == "local"

@@ -131,7 +131,6 @@ class _State:
         return cls(current=current, files=files)
 
     def has(self, manifest: BundleManifest, manifest_sha256: str) -> bool:
-        """Say whether a bundle is there, whole and unaltered."""
         wanted = {f"{manifest.digest}/{each.path}": (each.sha256, each.is_program) for each in manifest.files}
         wanted[f"{manifest.digest}/{MANIFEST_NAME}"] = (manifest_sha256, False)
         there = {path for path in self.files if path.startswith(f"{manifest.digest}/")}
@@ -141,7 +140,6 @@ class _State:
         )
 
     def path_of(self, sha256: str) -> str | None:
-        """Return a file there with some content."""
         return next((path for path, each in self.files.items() if each.sha256 == sha256), None)
 
 
