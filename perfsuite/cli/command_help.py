@@ -143,15 +143,17 @@ def add_option(
     if value.startswith("-"):
         to.add_argument(*names, value, action="store_true", help=text, **settings)
         return
-    if value.startswith("{"):
-        settings["choices"] = tuple(value.strip("{}").split(","))
-    elif value.startswith("["):
+    if value.startswith("["):
         settings["nargs"] = "?"
     elif value.endswith("..."):
         settings["nargs"] = "+"
+    if value.startswith("{"):
+        settings["choices"] = tuple(value.strip("{}").split(","))
+    else:
+        settings["metavar"] = value.strip("[.]")
     if kind is not None:
         settings["type"] = kind
-    to.add_argument(*names, metavar=value.strip("[.]"), default=default, help=text, **settings)
+    to.add_argument(*names, default=default, help=text, **settings)
 
 
 def add_pytest_options(parser: Parser, to: argparse._ActionsContainer | None = None) -> None:
