@@ -18,6 +18,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.bench_work import stored_bytes
 from perfsuite.measure.ebpf_helper import ebpf_obstacle
 from perfsuite.measure.environment import environment_engine, environment_lock_folder, environment_opencl_vendors
 from perfsuite.measure.kernel_runtime import opencl_environment
@@ -25,8 +26,6 @@ from perfsuite.measure.launch import run_worker
 from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import SCHEMA, DevicesPlan, LlamaPlan
-from perfsuite.workload.ggml_types import GGML_TYPES
-from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.weights import materialize, resolve
 
 _STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "red"}
@@ -63,9 +62,7 @@ def _model_bytes(profile: Profile) -> int | None:
     if profile.default_model is None:
         return None
     with suppress(PerfsuiteError):
-        weights = resolve(profile.default_model, cache_dir=Path())
-        specs = tensor_specs(weights.architecture)
-        return sum(each.n_rows * GGML_TYPES[weights.tensor_types[each.name]].row_bytes(each.ne[0]) for each in specs)
+        return stored_bytes(resolve(profile.default_model, cache_dir=Path()))
     return None
 
 

@@ -17,7 +17,6 @@ from perfsuite.nightly.conduct import Night
 from perfsuite.nightly.merged_junit import write_junit
 from perfsuite.nightly.night_state import held_night, last_night, new_night, origin_here, read_state, write_state
 from perfsuite.nightly.plan import Cell, NightPlan, read_plan
-from perfsuite.records.outcome import ORDER_OF_WEIGHT
 from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.records.run_json import RUN_NAME
 from perfsuite.records.whole_file import write_whole_bytes
@@ -210,6 +209,4 @@ def _ending_words(end: CellEnd | None) -> tuple[str, str, str]:
     """Return the end of a cell in words, its time, and its cases by outcome or why there are none."""
     if end is None:
         return "not run", "-", "-"
-    shown = [each.value for each in ORDER_OF_WEIGHT if end.n_cases.get(each.value)]
-    counted = ", ".join(f"{end.n_cases[name]} {name}" for name in shown)
-    return end.ending.value, f"{end.seconds:.0f} s", "; ".join(filter(None, (counted, end.why))) or "-"
+    return end.ending.value, f"{end.seconds:.0f} s", end.cases_text or "-"

@@ -13,7 +13,7 @@ from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import Amount, Count
-from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT, Outcome
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, ORDER_OF_WEIGHT, SUSPECT_EXIT, Outcome
 from perfsuite.records.run_json import RUN_NAME, read_plain_run
 
 #: The log of a cell in its folder, and its report beside the files that every run writes.
@@ -105,6 +105,13 @@ class CellEnd:
     n_cases: Mapping[str, Count] = field(default_factory=dict)
     #: labgrid's name of the board of a farm that was borrowed; None where none was.
     place: str | None = None
+
+    @property
+    def cases_text(self) -> str:
+        """The cases by outcome, and why the cell must be looked at."""
+        shown = (each.value for each in ORDER_OF_WEIGHT)
+        counted = ", ".join(f"{count} {name}" for name in shown if (count := self.n_cases.get(name)))
+        return "; ".join(filter(None, (counted, self.why)))
 
     @property
     def is_finished(self) -> bool:

@@ -169,10 +169,9 @@ def running(folder: Path, code: str) -> Iterator[tuple[RunningCell, Path]]:
     (cell,) = cells("host", "any")
     lock = os.open(os.devnull, os.O_RDONLY)
     try:
-        deadline_s = time.monotonic() + 600
         program = (sys.executable, "-c", code)
-        ran = RunningCell(cell, folder, plan_of(cell), program=program, lock=lock, deadline_s=deadline_s)
-        yield ran, folder / cell.key / LOG_NAME
+        night = Night(plan_of(cell), folder, {}, lock=lock, tell=print, origin=ORIGIN, program=program)
+        yield RunningCell(cell, night), folder / cell.key / LOG_NAME
     finally:
         os.close(lock)
 
@@ -211,7 +210,7 @@ def test_a_cell_that_does_not_end_is_killed_with_what_it_started(
 _NIGHT = """
 import os, signal, sys, time
 from pathlib import Path
-from tests.nightly.test_running_cell import running
+from tests.nightly.test_conduct import running
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 code = "import time; print('on', flush=True)\\ntry: time.sleep(60)\\nexcept KeyboardInterrupt: print('kept')"
 with running(Path(sys.argv[1]), code):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import getpass
-import os
 import re
 import secrets
-import select
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Protocol
 
 from perfsuite.device.probe.readings import folder_there, take_survey
@@ -194,14 +192,12 @@ def _held(target: Target, device: str, place: str) -> Iterator[None]:
 def _first_line(process: subprocess.Popen[bytes]) -> str:
     """Return the first line of a program's output; "" where it ends without, or is silent for too long."""
     assert process.stdout is not None
-    heard, until_s = b"", time.monotonic() + _HOLD_LIMIT_S
-    while b"\n" not in heard:
-        ready, _, _ = select.select([process.stdout], [], [], max(0.0, until_s - time.monotonic()))
-        chunk = os.read(process.stdout.fileno(), 4096) if ready else b""
-        if not chunk:
-            return ""
-        heard += chunk
-    return heard.partition(b"\n")[0].decode("utf-8", "replace").strip()
+    limit = Timer(_HOLD_LIMIT_S, process.kill)
+    limit.start()
+    try:
+        return process.stdout.readline().decode("utf-8", "replace").strip()
+    finally:
+        limit.cancel()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
