@@ -6,10 +6,11 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from perfsuite import __version__
-from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
+from perfsuite.cli.registry import COMMANDS, Command, Purpose, summary_of
 from perfsuite.errors import meant
 
 #: What `add_subparsers` returns, to which each subcommand adds itself.
@@ -191,36 +192,25 @@ def _exits_text(exits: Mapping[int, str]) -> str:
 
 def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of the command line, with only the subcommand that it names; unknown ones are a usage error."""
-    parser, commands = _bare_parser()
-    name = next(iter(words), "-")
-    found = [command for command in COMMANDS if command.name == name]
-    if not found and not name.startswith("-"):
-        told = meant(name, (command.name for command in COMMANDS)) or "; 'perfsuite --help' lists them"
+    name, known = next(iter(words), "-"), [command.name for command in COMMANDS]
+    parser = _parser([command for command in COMMANDS if command.name == name])
+    if name not in known and not name.startswith("-"):
+        told = meant(name, known) or "; 'perfsuite --help' lists them"
         parser.error(f"no command {name!r}{told}")
-    for command in found:
-        command.load(commands)
     return parser
 
 
 def whole_parser() -> argparse.ArgumentParser:
     """Return the parser with all subcommands, for completion and for tests."""
-    parser, commands = _bare_parser()
-    for command in COMMANDS:
-        command.load(commands)
-    return parser
+    return _parser(COMMANDS)
 
 
-def _bare_parser() -> tuple[Parser, Commands]:
+def _parser(loaded: Sequence[Command]) -> Parser:
     width = max(len(command.name) for command in COMMANDS)
-    listing = "\n\n".join(
-        "\n".join(
-            [
-                f"{purpose.value}:",
-                *(f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose),
-            ]
-        )
-        for purpose in Purpose
-    )
+    blocks = {purpose: [f"{purpose.value}:"] for purpose in Purpose}
+    for each in COMMANDS:
+        blocks[each.purpose].append(f"  {each.name:{width}}  {each.summary}")
+    listing = "\n\n".join(map("\n".join, blocks.values()))
     parser = Parser(
         prog="perfsuite",
         usage="perfsuite [-h] [--version] COMMAND ...",
@@ -230,4 +220,7 @@ def _bare_parser() -> tuple[Parser, Commands]:
     )
     text = "show the versions that a measurement depends on"  # which `perfsuite.cli` itself does
     parser.add_argument("--version", action="version", version=f"perfsuite {__version__}", help=text)
-    return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
+    for each in loaded:
+        import_module(f"perfsuite.{each.module}").add_parser(commands)
+    return parser
