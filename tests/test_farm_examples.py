@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from perfsuite.cli.command_help import whole_parser
-from perfsuite.nightly.plan import read_plan
+from perfsuite.nightly.night_plan import read_plan
 
 from .docs_pages import ROOT, fences, page_name
 

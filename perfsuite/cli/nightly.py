@@ -15,8 +15,8 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, Ending
 from perfsuite.nightly.conduct import Night
 from perfsuite.nightly.merged_junit import write_junit
+from perfsuite.nightly.night_plan import Cell, NightPlan, read_plan
 from perfsuite.nightly.night_state import held_night, last_night, new_night, origin_here, read_state, write_state
-from perfsuite.nightly.plan import Cell, NightPlan, read_plan
 from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.records.run_json import RUN_NAME
 from perfsuite.records.whole_file import write_whole_bytes

@@ -16,8 +16,8 @@ from pathlib import Path
 from perfsuite.device.process_start import end_with_parent
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import JUNIT_NAME, LOG_NAME, CellEnd, borrowed_place, cell_end, has_waited, log_lines
+from perfsuite.nightly.night_plan import Cell, NightPlan
 from perfsuite.nightly.night_state import NightOrigin, write_state
-from perfsuite.nightly.plan import Cell, NightPlan
 from perfsuite.records.own_files import own_python
 from perfsuite.records.whole_file import make_folder
 

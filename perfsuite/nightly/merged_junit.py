@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, Ending
-from perfsuite.nightly.plan import Cell, NightPlan
+from perfsuite.nightly.night_plan import Cell, NightPlan
 from perfsuite.records.whole_file import write_whole_binary
 
 #: What XML 1.0 cannot hold in any spelling (its section 2.2, production Char).

@@ -15,7 +15,7 @@ from perfsuite import __version__
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import LockedError, PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, has_run
-from perfsuite.nightly.plan import NightPlan
+from perfsuite.nightly.night_plan import NightPlan
 from perfsuite.option_table import own_name
 from perfsuite.records.codec import read_json, to_plain
 from perfsuite.records.own_files import is_locked, open_lock

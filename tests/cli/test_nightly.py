@@ -17,7 +17,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.cli.nightly import summary_markdown, write_files
 from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, Ending
-from perfsuite.nightly.plan import Cell, NightPlan
+from perfsuite.nightly.night_plan import Cell, NightPlan
 from perfsuite.report.exports.junit import junit_text
 from perfsuite.report.exports.markdown import LIMIT_BYTES
 from perfsuite.report.run_writer import write_run

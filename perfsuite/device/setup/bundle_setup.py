@@ -50,8 +50,6 @@ class Telling(Protocol):
 class BundleSetUp:
     """A bundle that is in use on a device."""
 
-    #: Its folder there.
-    folder: str
     digest: str
     #: How many of its files, and bytes, were sent now.
     n_sent: int
@@ -161,7 +159,6 @@ def _switched(
     if told.status or told.text.splitlines()[-1:] != [f"current {manifest.digest}"]:
         raise DeviceError(f"{device}: {place}/{CURRENT} was not switched: {told.last_words}; look at that folder there")
     return BundleSetUp(
-        folder=f"{place}/{manifest.digest}",
         digest=manifest.digest,
         n_sent=len(sent),
         sent_bytes=sum(each.size_bytes for each in sent),
