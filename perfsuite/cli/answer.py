@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Chart
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.charts.picture import picture_svg
 from perfsuite.report.visible import terminal_text
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 #: A table is as wide as it has to be where no terminal folds it.
 _UNLIMITED = 10_000
+
+#: Fields and properties of a record by their names, under which JSON has them.
+fields_of = plain_fields
 
 
 Row = TypeVar("Row")
@@ -49,6 +53,7 @@ class Sheet:
     styles: Sequence[str | None] = ()
 
     def table(self) -> Table:
+        """Return it as rich draws it."""
         from rich.markup import escape  # rich is slow to import
         from rich.table import Table
         from rich.text import Text
@@ -175,6 +180,7 @@ def check_picture(path: Path | None, *suffixes: str) -> None:
 
 
 def draw(chart: Chart, path: Path) -> None:
+    """Write a picture."""
     write_whole_bytes(path, picture_svg(chart).encode(), PerfsuiteError)
 
 
@@ -194,11 +200,6 @@ def percent(ratio: float | None, digits: int = 1) -> str:
     return "-" if ratio is None else f"{ratio * 100.0:.{digits}f} %"
 
 
-def fields_of(record: object, *names: str) -> dict[str, Any]:
-    """Return fields and properties of a record by their names, under which JSON has them."""
-    return {name: getattr(record, name) for name in names}
-
-
 def plain_value(value: Any) -> Any:
     """Return a value as JSON has it, which knows no infinity and nothing that is no number."""
     if isinstance(value, float | Decimal):
@@ -215,6 +216,7 @@ def plain_value(value: Any) -> Any:
 
 
 def cell_text(value: Any) -> str:
+    """Return a value as people read it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):

@@ -10,6 +10,7 @@ from perfsuite.workload.catalog import find_model, listed_names, names, tiny_nam
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     add_command(
         commands,
         "architectures",

@@ -43,6 +43,7 @@ _ENTRY = (
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its own subcommands."""
     parser = add_command(
         commands,
         "baseline",

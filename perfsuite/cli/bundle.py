@@ -52,6 +52,7 @@ exec "$worker" run-folder "$here" "${{1:-$here/{RESULTS}}}"
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "bundle",

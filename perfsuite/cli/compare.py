@@ -65,6 +65,7 @@ def _flash(text: str) -> str:
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "compare",

@@ -17,6 +17,7 @@ _FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF",
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "completion",

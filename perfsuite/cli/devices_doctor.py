@@ -51,6 +51,7 @@ def tell_findings(options: argparse.Namespace) -> int:
 
 
 def examine_device(profile: Profile) -> tuple[Finding, ...]:
+    """Ask a device, and return what was found."""
     with closing(open_target(profile.reach)) as target:
         return examine(
             gather(target, profile, here=_own_account(), own_state=own_state, model_bytes=_model_bytes(profile))

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from perfsuite.cli.answer import Answer, Sheet, give
+from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.device.address import asked_reach
 from perfsuite.device.probe.profile_text import profile_text, toml_value
 from perfsuite.device.probe.readings import take_survey
@@ -28,6 +28,7 @@ from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s
 
 
 def list_profiles(options: argparse.Namespace) -> int:
+    """List the devices."""
     devices = [_device(name) for name in profile_names()]
     rows = [
         (
@@ -74,7 +75,7 @@ def show_profile(options: argparse.Namespace) -> int:
         "peaks_file": peaks_file,
         "peaks": list(map(asdict, peaks)),
     }
-    parts = [Sheet(("value", account.profile.name, "from"), list(_value_rows(account)))]
+    parts: list[Part] = [Sheet(("value", account.profile.name, "from"), list(_value_rows(account)))]
     if peaks and peaks_file is not None:
         forms = {"bandwidth": format_bytes_per_s}
         rows = [
@@ -99,6 +100,7 @@ def _value_rows(account: ProfileAccount) -> Iterator[tuple[object, ...]]:
 
 
 def remove_profile(options: argparse.Namespace) -> int:
+    """Remove a profile of one's own."""
     paths = [path for folder in own_folders() if (path := folder / f"{options.device}.toml").is_file()]
     if not paths or not is_name(options.device):
         told = ", ".join(map(str, own_folders()))

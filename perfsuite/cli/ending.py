@@ -13,7 +13,6 @@ from typing import TextIO
 
 from perfsuite.device.end_requests import requests_heard
 from perfsuite.errors import PerfsuiteError
-from perfsuite.report.visible import terminal_text
 
 #: Whether the command that runs has failed, though what it found is still to be told.
 _HAS_FAILED: ContextVar[bool] = ContextVar("_HAS_FAILED", default=False)
@@ -58,6 +57,8 @@ def _refusal(error: OSError) -> str:
 
 def _told(text: str, status: int) -> int:
     """Say why on standard error; where that is full as well, the exit code is all there is."""
+    from perfsuite.report.visible import terminal_text  # only where something is told
+
     try:
         print(f"perfsuite: {terminal_text(text)}", file=sys.stderr, flush=True)
     except OSError:

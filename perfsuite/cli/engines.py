@@ -23,6 +23,7 @@ _NAMED = re.compile(r'"engine": *"([0-9a-f]{16})"')
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its own subcommands."""
     parser = add_command(
         commands,
         "engines",

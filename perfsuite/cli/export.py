@@ -32,6 +32,7 @@ class _Format:
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its formats."""
     parser = add_command(
         commands,
         "export",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -60,6 +60,7 @@ _MOST_NEW_TOKENS = 1 << 17
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "forecast",
@@ -247,7 +248,7 @@ class _Measured:
     """What tells the measurements of one device from those of others."""
 
     name: str
-    fingerprint: dict[str, str]
+    fingerprint: Mapping[str, str]
     n_threads: int
     #: Of a board its engine's; None for this machine's, which is looked for when a calibration is.
     build_id: str | None = None

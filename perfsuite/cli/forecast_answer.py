@@ -39,6 +39,7 @@ class SpeculationForecast:
 
     @property
     def speedup_ratio(self) -> float:
+        """How many times as fast decode is with the draft."""
         return self.plain_s / self.drafted_s
 
     @property
@@ -48,6 +49,7 @@ class SpeculationForecast:
         return self.speculation.break_even_ratio(round_s / self.plain_s)
 
     def sentence(self) -> str:
+        """Say it in words."""
         least, asked = self.break_even_ratio, self.speculation.acceptance_ratio
         pays = f"does not pay below an acceptance of {least:.2f}" if least else "pays at any acceptance"
         pays = "pays at no acceptance" if least is None else pays
@@ -56,6 +58,8 @@ class SpeculationForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedForecast:
+    """A forecast with all that was asked."""
+
     architecture: str
     #: What its config has and the model has not, in words.
     left_out: tuple[str, ...]

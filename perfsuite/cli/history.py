@@ -69,6 +69,7 @@ _ACTIONS = {
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its own subcommands."""
     parser = add_command(
         commands,
         "history",

@@ -141,11 +141,13 @@ _listed = partial(Records.of, shown={"last_measured_ns": format_ns}, headings=_H
 
 
 def answer_runs(history: HistoryReader, options: argparse.Namespace) -> int:
+    """List the runs."""
     runs = runs_of(history, device=options.device, board=options.board, last=options.last)
     return give(Answer.of(_listed(_RUN, runs), empty="" if runs else empty_text(history, options)), options)
 
 
 def answer_cases(history: HistoryReader, options: argparse.Namespace) -> int:
+    """List the cases."""
     cases = cases_of(history, pattern=options.pattern, device=options.device, board=options.board)
     return give(Answer.of(_listed(_CASE, cases), empty="" if cases else _no_cases_text(history, options)), options)
 
@@ -239,6 +241,7 @@ def commit_text(commit: Commit | None) -> str | None:
 
 
 def answer_sql(history: HistoryReader, options: argparse.Namespace) -> int:
+    """Answer a SELECT of somebody's own."""
     found = answer_query(history, options.query, most_rows=options.rows, limit_s=options.limit_s)
     if found.is_cut:
         told = f"more than {options.rows:,} rows; these are the first; --rows N gives more"
@@ -288,6 +291,7 @@ def _added(path: Path, place: HistoryPlace, known: set[str], *, is_one_of_many: 
 
 
 def answer_compact(_: HistoryReader, options: argparse.Namespace) -> int:
+    """Merge all files into one."""
     if isinstance(options.history, Path) and not options.history.is_dir():
         raise HistoryError(f"--history={options.history}: is no folder; nothing to compact")
     done = compact(options.history)

@@ -92,6 +92,7 @@ _UNIFORM_SHARE, _LEAST_UNIFORM = 0.5, 5
 
 
 def answer_changes(history: HistoryReader, options: argparse.Namespace) -> int:
+    """Tell where cases changed over the runs of a history."""
     points = _all_points(history, options) if options.case_id is None else case_points(history, options)
     _tell_left_out(points, options)
     return tell_changes(points, options, empty="" if points else empty_text(history, options))

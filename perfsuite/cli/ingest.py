@@ -11,6 +11,7 @@ from perfsuite.records.job import read_job
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "ingest",

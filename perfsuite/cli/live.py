@@ -32,6 +32,7 @@ _LONGEST_LIMIT_S = 86_400.0
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "live",
@@ -140,13 +141,17 @@ def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
 def _cost(options: argparse.Namespace, board: Board) -> LiveCostRun:
     """Measure the cost; the subscriber does what that of a shown run does, except the printing."""
     watch = LiveWatch()
+
+    def consume(delivery: Delivery) -> None:
+        watch.follow(delivery.record, delivery.delay_ns)
+
     with progress("live", options) as told:
         return measure_live_cost(
             engine_run(options, board, n_repetitions=options.repetitions).plan,
             profile=find_profile(options.device),
             board=board,
             n_pairs=options.pairs or _DEFAULT_PAIRS,
-            consume=lambda delivery: watch.follow(delivery.record, delivery.delay_ns),
+            consume=consume,
             announce=lambda n_pairs: told.step(format_count(n_pairs, "pair")),
         )
 

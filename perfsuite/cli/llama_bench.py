@@ -14,6 +14,7 @@ from perfsuite.units import format_bytes, format_count
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its own subcommands."""
     parser = add_command(
         commands,
         "llama-bench",

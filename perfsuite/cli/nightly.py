@@ -40,6 +40,7 @@ _STYLES = {Ending.MEASURED: "green", Ending.FAILED: "bold red", Ending.BROKEN: "
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     default = Path(FOLDER) / "nightly"
     parser = add_command(
         commands,

@@ -33,6 +33,7 @@ PICTURES: Mapping[str, tuple[str, Callable[[], Chart]]] = {
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     add_command(
         commands,
         "plot",

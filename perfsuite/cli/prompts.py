@@ -28,6 +28,7 @@ _MOST_DRAWS = 100_000
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "prompts",

@@ -23,6 +23,8 @@ class Purpose(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
+    """A subcommand."""
+
     name: str
     purpose: Purpose
     #: The module that has ``add_parser``, below ``perfsuite``.

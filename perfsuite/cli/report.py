@@ -14,6 +14,7 @@ from perfsuite.report.visible import terminal_text
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     add_command(
         commands,
         "report",

@@ -15,6 +15,7 @@ _LEGEND = """error: the largest of the reproducible cells in a line, most of it 
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     add_command(
         commands,
         "reproduce",

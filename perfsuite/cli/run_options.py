@@ -38,10 +38,12 @@ def add_subject(parser: argparse.ArgumentParser, *names: str) -> argparse._Argum
 
 
 def effort_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Return the group of options that say how much to measure."""
     return parser.add_argument_group("effort")
 
 
 def answer_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Return the group of options for the output."""
     return parser.add_argument_group("output")
 
 

@@ -18,6 +18,7 @@ from perfsuite.workload.model_spec import read_spec
 
 
 def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     add_command(
         commands,
         "synthesize",

@@ -83,6 +83,8 @@ _WORDS = {
 
 
 class Ending(str, Enum):
+    """How a cell ended."""
+
     #: Measured, and nothing fails; the cases by outcome say what could be judged.
     MEASURED = "measured"
     #: Measured, and a case fails.

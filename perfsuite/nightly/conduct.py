@@ -127,6 +127,8 @@ def _fresh_folder(folder: Path) -> Path:
 
 @dataclass(slots=True)
 class Night:
+    """A night that is under way."""
+
     plan: NightPlan
     folder: Path
     #: By cell: how it ended, as far as the night has come.

@@ -72,6 +72,7 @@ def origin_here() -> NightOrigin:
 
 
 def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) -> None:
+    """Write what is known of a night."""
     state = _NightState(commit=origin.commit, suite_version=origin.suite_version, plan=_asked(plan), cells=ends)
     write_json(folder / STATE_NAME, {"schema": SCHEMA, **to_plain(state)}, PerfsuiteError)
 

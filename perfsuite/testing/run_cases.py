@@ -85,10 +85,12 @@ class PlannedCase:
 
 
 def phase_id(phase: str) -> str:
+    """Return the id of a phase's case."""
     return f"phase/{WORKLOAD}/{phase}"
 
 
 def operator_id(phase: str, role: str) -> str:
+    """Return the id of an operator's case."""
     return f"operator/{WORKLOAD}/{phase}/{role}"
 
 

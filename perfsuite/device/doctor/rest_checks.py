@@ -163,6 +163,7 @@ def load(facts: Facts) -> Finding | None:
 
 
 def steal(facts: Facts) -> Finding | None:
+    """Whether the hypervisor takes processors."""
     found = _activity(facts.readings)
     if found is None or found.steal_ratio <= _MOST_STEAL_RATIO:
         return None

@@ -37,12 +37,15 @@ _RUN = re.compile(r"(?P<user>.+)\+perfsuite-(?P<time>\d{8}T\d{6}Z)-(?P<pid>\d+)\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
+    """Who has a place."""
+
     host: str
     #: As labgrid has it; of a run with its time and process id.
     user: str
 
     @property
     def name(self) -> str:
+        """The name that labgrid knows."""
         return f"{self.host}/{self.user}"
 
     @property
@@ -88,6 +91,7 @@ def new_holder() -> Holder:
 
 
 def holder_named(name: str) -> Holder:
+    """Return the holder of a name as labgrid has it."""
     host, _, user = name.partition("/")
     return Holder(host=host, user=user)
 
@@ -180,6 +184,8 @@ _FIELD = re.compile(r"  (\w[\w ]*):(?: (.*))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
+    """A board of the farm."""
+
     name: str
     tags: Mapping[str, str] = field(default_factory=dict)
     #: Who has it; None where it is free.
@@ -190,6 +196,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
+    """A board that was asked for."""
+
     token: str
     owner: Holder
     #: ``waiting``, ``allocated``, ``acquired``, ``expired`` or ``invalid``.

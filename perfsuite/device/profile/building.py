@@ -121,6 +121,8 @@ _SHARES = ("session_spread_ratio", "max_waiting_ratio", "max_others_ratio", "cei
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileValue:
+    """One value of a profile."""
+
     #: The way to it in the file: ``reach.port``.
     key: str
     #: As a run takes it; None where there is none.

@@ -35,6 +35,7 @@ DEFAULT_MARGIN_RATIO = 0.05
 
 
 def is_name(name: str) -> bool:
+    """Whether a device may be called so."""
     return re.match(NAME_PATTERN, name) is not None
 
 
@@ -101,4 +102,5 @@ class Profile:
 
     @property
     def is_local(self) -> bool:
+        """Whether it is this machine."""
         return self.reach.way == "local"

@@ -55,6 +55,7 @@ def profile_files(name: str, *, folders: Sequence[Path] | None = None) -> tuple[
 
 
 def shipped_file(name: str) -> ProfileFile:
+    """Return the file of a profile that ships with the suite."""
     place = files("perfsuite.device") / "profiles" / f"{name}{SUFFIX}"
     return ProfileFile(name=name, place=place, where=f"profile {name}{SUFFIX} of the suite", folder=None)
 

@@ -37,6 +37,7 @@ class BoardSurvey:
 
 
 def read_board(readings: Readings) -> BoardSurvey:
+    """Read what a survey told of a board."""
     libc = readings.text("libc") or ""
     found, lower = _VERSION.search(libc), libc.lower()
     is_glibc = "glibc" in lower or "GNU" in libc

@@ -41,9 +41,11 @@ _STATE_LINE = re.compile(r"file ([0-9a-f]{64}) (\d+) ([x-]) (\S+)")
 class Telling(Protocol):
     """What hears how far a setup is."""
 
-    def step(self, what: str, n_done: int = 0, n_all: int | None = None) -> None: ...
+    def step(self, what: str, n_done: int = 0, n_all: int | None = None) -> None:
+        """Say what is done now."""
 
-    def remark(self, text: str) -> None: ...
+    def remark(self, text: str) -> None:
+        """Say something that is worth a line of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
