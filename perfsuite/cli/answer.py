@@ -53,7 +53,6 @@ class Sheet:
     styles: Sequence[str | None] = ()
 
     def table(self) -> Table:
-        """Return it as rich draws it."""
         from rich.markup import escape  # rich is slow to import
         from rich.table import Table
         from rich.text import Text

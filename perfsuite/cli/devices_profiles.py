@@ -100,7 +100,7 @@ def _value_rows(account: ProfileAccount) -> Iterator[tuple[object, ...]]:
 
 
 def remove_profile(options: argparse.Namespace) -> int:
-    """Remove a profile of one's own."""
+    """Remove a profile of your own."""
     paths = [path for folder in own_folders() if (path := folder / f"{options.device}.toml").is_file()]
     if not paths or not is_name(options.device):
         told = ", ".join(map(str, own_folders()))

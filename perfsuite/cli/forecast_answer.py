@@ -39,7 +39,6 @@ class SpeculationForecast:
 
     @property
     def speedup_ratio(self) -> float:
-        """How many times as fast decode is with the draft."""
         return self.plain_s / self.drafted_s
 
     @property
@@ -49,7 +48,6 @@ class SpeculationForecast:
         return self.speculation.break_even_ratio(round_s / self.plain_s)
 
     def sentence(self) -> str:
-        """Say it in words."""
         least, asked = self.break_even_ratio, self.speculation.acceptance_ratio
         pays = f"does not pay below an acceptance of {least:.2f}" if least else "pays at any acceptance"
         pays = "pays at no acceptance" if least is None else pays

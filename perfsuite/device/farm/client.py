@@ -45,7 +45,6 @@ class Holder:
 
     @property
     def name(self) -> str:
-        """The name that labgrid knows."""
         return f"{self.host}/{self.user}"
 
     @property

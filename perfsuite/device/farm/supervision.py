@@ -106,7 +106,6 @@ class Supervision:
 
     @property
     def pid(self) -> int:
-        """The supervisor's process."""
         return self._process.pid
 
     def give_back(self) -> tuple[str, ...]:
