@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure, give, percent
-from perfsuite.cli.command_help import Commands, add_command, add_option, add_run
+from perfsuite.cli.command_help import Commands, Row, add_command, add_option, add_run
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
@@ -28,7 +28,7 @@ from perfsuite.verdict.match import absence_text, settings_text
 from perfsuite.verdict.recorded_run import RecordedGroup, RecordedRun, read_run, require_reference
 
 _RUN = ("run_path RUN", "folder or run.json of a run", Path)
-_ENTRY = (
+_ENTRY: tuple[Row, ...] = (
     ("device DEVICE", "device profile"),
     ("name MODEL", "a model, 'kernels' or 'own'"),
     (
