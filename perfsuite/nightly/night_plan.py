@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from msgspec import Meta
 
@@ -152,8 +152,8 @@ class _Reading:
         self._plan = plan
         self._wait_s = self._time("wait", plan.wait)
         # of ten thousand boards, most are of the same few profiles and measure the same few models
-        self._profile = cache(self._found_profile)
-        self._check_model = cache(self._refuse_unknown)
+        self._profile: Callable[[str], Profile] = cache(partial(self._within, "board", find_profile))
+        self._check_model = cache(partial(self._within, "models", refuse_unknown_model))
 
     def night(self) -> NightPlan:
         boards = self._plan.board
@@ -195,17 +195,11 @@ class _Reading:
                     is_of_farm=bool(board.farm),
                 )
 
-    def _refuse_unknown(self, model: str) -> None:
+    def _within(self, key: str, find: Callable[[str], Any], name: str) -> Any:
         try:
-            refuse_unknown_model(model)
+            return find(name)
         except PerfsuiteError as error:
-            raise PerfsuiteError(f"{self._path}: models: {error}") from error
-
-    def _found_profile(self, device: str) -> Profile:
-        try:
-            return find_profile(device)
-        except PerfsuiteError as error:
-            raise PerfsuiteError(f"{self._path}: board: {error}") from error
+            raise PerfsuiteError(f"{self._path}: {key}: {error}") from error
 
     def _arguments(self, board: _Board) -> tuple[str, ...]:
         """Return what pytest is given beside the cell: the farm, the history, the plan's and the board's own words."""

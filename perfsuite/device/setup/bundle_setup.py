@@ -82,7 +82,8 @@ def set_up_bundle(
         if state.has(manifest, file_digest(bundle / MANIFEST_NAME)):
             return _switched(target, device, place, "", manifest, state, ())
         part = f"{PART}{manifest.digest}-{secrets.token_hex(4)}"
-        there = {each: path for each in manifest.files if (path := state.path_of(each.sha256)) is not None}
+        paths = {each.sha256: path for path, each in state.files.items()}
+        there = {each: paths[each.sha256] for each in manifest.files if each.sha256 in paths}
         if there:  # what other bundles have is taken from them
             lines = "".join(f"{path} {part}/{each.path}\n" for each, path in there.items())
             _script(target, REUSE, place, stdin=lines.encode())
@@ -136,9 +137,6 @@ class _State:
             self.files[path].sha256 == sha256 and (self.files[path].is_program or not is_program)
             for path, (sha256, is_program) in wanted.items()
         )
-
-    def path_of(self, sha256: str) -> str | None:
-        return next((path for path, each in self.files.items() if each.sha256 == sha256), None)
 
 
 def _switched(
