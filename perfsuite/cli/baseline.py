@@ -217,8 +217,8 @@ def _anchor(options: argparse.Namespace) -> int:
                 raise BaselineError(f"{stored.path}: holds no samples to measure creep from; record a run")
             stored = stored.with_entry(entry.anchored(recorded_at=_now(), reason=reason))
         write_baselines(stored)
-    told = f"{stored.path}: anchored at the present reference"
-    return give(Answer(parts=[told], plain={"file": str(stored.path), "reason": reason}), options)
+    text = f"{stored.path}: anchored at the present reference"
+    return give(Answer(parts=[text], plain={"file": str(stored.path), "reason": reason}), options)
 
 
 def _prune(options: argparse.Namespace) -> int:

@@ -59,9 +59,9 @@ class Parser(argparse.ArgumentParser):
         if self.behind_dashes:
             setattr(found, self.behind_dashes, [*getattr(found, self.behind_dashes), *words[at + 1 :]])
         names = [each.partition("=")[0] for each in unknown if each.startswith("--")]
-        told = "".join(meant(name, self._option_string_actions, least_ratio=_ALIKE_RATIO) for name in names[:1])
-        if told:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{told}")
+        text = "".join(meant(name, self._option_string_actions, least_ratio=_ALIKE_RATIO) for name in names[:1])
+        if text:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{text}")
         return found, unknown
 
 

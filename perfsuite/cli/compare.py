@@ -180,10 +180,10 @@ def _tell_changes(options: argparse.Namespace, builder: Builder) -> None:
             raise EngineError(f"--with-changes: {named} has no changes beside its commit; {todo}")
         if n_changes and not (options.with_changes and named == options.new):
             files = format_count(n_changes, "changed file")
-            told = (
+            text = (
                 f"{named}: without {files} of {options.source} that no commit holds; --with-changes takes them into NEW"
             )
-            print(f"compare: {terminal_text(told)}", file=sys.stderr, flush=True)
+            print(f"compare: {terminal_text(text)}", file=sys.stderr, flush=True)
 
 
 def _is_of(path: Path, old: Engine, new: Engine) -> bool:

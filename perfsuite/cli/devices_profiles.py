@@ -103,8 +103,8 @@ def remove_profile(options: argparse.Namespace) -> int:
     """Remove a profile of your own."""
     paths = [path for folder in own_folders() if (path := folder / f"{options.device}.toml").is_file()]
     if not paths or not is_name(options.device):
-        told = ", ".join(map(str, own_folders()))
-        raise DeviceError(f"{options.device}: no profile of your own has this name; looked in {told}")
+        text = ", ".join(map(str, own_folders()))
+        raise DeviceError(f"{options.device}: no profile of your own has this name; looked in {text}")
     try:
         paths[0].unlink()
     except OSError as error:
@@ -125,9 +125,9 @@ def add_profile(options: argparse.Namespace) -> int:
     if not options.force and (path.exists() or path.is_symlink()):
         raise DeviceError(f"{path}: is there already; choose another name, or replace it with --force")
     write_whole_bytes(path, draft, DeviceError)
-    told = f"{path}: {profile.name}, reached by {profile.reach.text}\n"
+    text = f"{path}: {profile.name}, reached by {profile.reach.text}\n"
     plain = {"name": profile.name, "file": str(path), "reach": asdict(profile.reach)}
-    return give(Answer(parts=[told, *_next(profile.name, path)], plain=plain), options)
+    return give(Answer(parts=[text, *_next(profile.name, path)], plain=plain), options)
 
 
 def _draft(name: str, path: Path, draft: bytes) -> ProfileFile:

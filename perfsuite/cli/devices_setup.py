@@ -93,10 +93,10 @@ def unlock(options: argparse.Namespace) -> int:
     """Say who has a device, or end that run, and restore what a killed one has left."""
     profile = find_profile(options.device, asked="")
     plain = lock_answer(profile, ("break", "--force") if options.force else ("break",))
-    told = "nobody has it"
+    text = "nobody has it"
     if plain["lock"] is not None:
-        told = f"was held by {LockOwner.from_plain(plain['lock']).text}; ended"
-    lines = map(terminal_text, (f"{profile.name}: {told}", *plain["notes"]))
+        text = f"was held by {LockOwner.from_plain(plain['lock']).text}; ended"
+    lines = map(terminal_text, (f"{profile.name}: {text}", *plain["notes"]))
     return give(Answer(parts=lines, plain=plain), options)
 
 
@@ -129,7 +129,7 @@ def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
         lock = None if plain["lock"] is None else LockOwner.from_plain(plain["lock"]).to_plain()
         return {"lock": lock, "notes": [str(each) for each in plain["notes"]]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        told = f"{name}: the suite on the device answers nothing about its lock ({completed.last_words})"
+        text = f"{name}: the suite on the device answers nothing about its lock ({completed.last_words})"
         raise DeviceError(
-            terminal_text(f"{told}; run 'perfsuite devices setup {name}', which brings it up to date")
+            terminal_text(f"{text}; run 'perfsuite devices setup {name}', which brings it up to date")
         ) from None

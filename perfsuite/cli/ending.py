@@ -93,8 +93,8 @@ def _checked_outputs() -> Iterator[None]:
             drop(sys.stdout)
             if isinstance(error, BrokenPipeError):
                 raise
-            told = f"standard output cannot be written ({error.strerror}); the answer is not whole"
-            raise PerfsuiteError(told) from None
+            text = f"standard output cannot be written ({error.strerror}); the answer is not whole"
+            raise PerfsuiteError(text) from None
 
 
 def drop(stream: TextIO) -> None:

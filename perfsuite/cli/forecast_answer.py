@@ -178,8 +178,8 @@ def _parts(asked: AskedForecast) -> Iterator[Part]:
     yield from asked.left_out
     yield Sheet(("", ">prefill", ">decode, mean", ">first token", ">last token"), list(_rows(asked)), title)
     shares = sorted(forecast.prefill.cost.flops_shares.items(), key=lambda item: -item[1])
-    told = ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 0.0005)
-    yield f"operations of the prefill: {told}"
+    text = ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 0.0005)
+    yield f"operations of the prefill: {text}"
     if calibrated is not None:
         ttft, tpot = (
             f"{format_ns(each.expected_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"

@@ -78,9 +78,9 @@ def _tell_skipped(skipped: Iterable[SkippedFile]) -> None:
 def empty_text(history: HistoryReader, options: argparse.Namespace) -> str:
     """Say that a history has no run of what was asked for, where it is, and what it has or how it fills."""
     asked = {"device": options.device, "board": options.board}
-    told = "".join(f" of {name} {value}" for name, value in asked.items() if value)
+    text = "".join(f" of {name} {value}" for name, value in asked.items() if value)
     place: HistoryPlace = options.history
-    where = f"{place.absolute() if isinstance(place, Path) else place}: holds no run{told}"
+    where = f"{place.absolute() if isinstance(place, Path) else place}: holds no run{text}"
     runs = runs_of(history)
     if not runs:
         return f"{where} yet; a run with --device adds itself, and 'perfsuite history add RUN...' adds older ones"
@@ -244,8 +244,8 @@ def answer_sql(history: HistoryReader, options: argparse.Namespace) -> int:
     """Answer a SELECT of somebody's own."""
     found = answer_query(history, options.query, most_rows=options.rows, limit_s=options.limit_s)
     if found.is_cut:
-        told = f"more than {options.rows:,} rows; these are the first; --rows N gives more"
-        print(f"perfsuite: sql: {told}", file=sys.stderr)
+        text = f"more than {options.rows:,} rows; these are the first; --rows N gives more"
+        print(f"perfsuite: sql: {text}", file=sys.stderr)
     return give(Answer.of(Records(columns=found.columns, rows=found.rows), empty="no rows"), options)
 
 
@@ -297,6 +297,6 @@ def answer_compact(_: HistoryReader, options: argparse.Namespace) -> int:
     done = compact(options.history)
     _tell_skipped(done.skipped)
     merged = f"{format_count(done.n_runs, 'run')} of {format_count(done.n_files, 'file')} merged"
-    told = f"{options.history}: nothing to merge" if done.path is None else f"{done.path}: {merged}"
+    text = f"{options.history}: nothing to merge" if done.path is None else f"{done.path}: {merged}"
     plain = {"file": done.path and str(done.path), **fields_of(done, "n_files", "n_runs")}
-    return give(Answer(parts=[told], plain=plain), options)
+    return give(Answer(parts=[text], plain=plain), options)

@@ -87,13 +87,13 @@ def _check(options: argparse.Namespace) -> None:
     check_least(options, "threads", "repetitions")
     check_least(options, "pairs", least=LEAST_PAIRS)
     if not 0 < options.limit <= _LONGEST_LIMIT_S:
-        told = f"--limit={options.limit:g}"
-        raise PerfsuiteError(f"{told}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)")
+        text = f"--limit={options.limit:g}"
+        raise PerfsuiteError(f"{text}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)")
     if options.socket is not None and options.cost:
         raise PerfsuiteError(f"--socket={options.socket}: --cost starts runs of its own; leave one of them out")
     if options.socket is not None and (reach := find_profile(options.device).reach).way != "local":
-        told = f"a socket of this machine, and {options.device} is reached by {reach.way}; leave --socket out"
-        raise PerfsuiteError(f"--socket={options.socket}: {told}")
+        text = f"a socket of this machine, and {options.device} is reached by {reach.way}; leave --socket out"
+        raise PerfsuiteError(f"--socket={options.socket}: {text}")
     if options.backend != "cpu" and options.socket is not None:
         raise PerfsuiteError(f"--socket={options.socket}: the run is there already; leave out --backend")
     if options.backend != "cpu" and options.cost:
@@ -157,11 +157,11 @@ def _cost(options: argparse.Namespace, board: Board) -> LiveCostRun:
 
 
 def _token_line(token: LiveToken, forecasts: tuple[LiveForecast, ...]) -> str:
-    told = "".join(
+    text = "".join(
         f"  +{each.horizon} {format_ns(each.forecast_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"
         for each in forecasts
     )
-    return f"step {token.step:4d}  {format_ns(token.latency_ns):>8}  {token.tokens_per_s:7.1f} tokens/s{told}"
+    return f"step {token.step:4d}  {format_ns(token.latency_ns):>8}  {token.tokens_per_s:7.1f} tokens/s{text}"
 
 
 def _loss_line(loss: LiveLoss) -> str:

@@ -47,11 +47,11 @@ class Progress:
         elif n_done != n_all and now_s - self._told_s < _LINE_PERIOD_S:
             return
         self._told_s, elapsed_s = now_s, now_s - self._begun_s
-        told = f" ({elapsed_s:.0f} s)" if elapsed_s >= _LEAST_TOLD_S else ""
+        text = f" ({elapsed_s:.0f} s)" if elapsed_s >= _LEAST_TOLD_S else ""
         if n_all is not None:
             left_s = (now_s - self._stage_begun_s) / n_done * (n_all - n_done) if n_done else None
-            told = f" ({n_done}/{n_all})" + ("" if left_s is None else f", about {left_s:.0f} s left")
-        self.remark(f"{what}{told}")
+            text = f" ({n_done}/{n_all})" + ("" if left_s is None else f", about {left_s:.0f} s left")
+        self.remark(f"{what}{text}")
 
     def remark(self, text: str) -> None:
         """Say something that is worth a line of its own; where standard error takes none, go on."""

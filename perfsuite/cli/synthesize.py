@@ -51,7 +51,7 @@ def _synthesize(options: argparse.Namespace) -> int:
     write_synthetic(model, options.quant, options.output)
     size, n_parameters = options.output.stat().st_size, shape_of(model).n_parameters
     missing = left_out(Path(options.architecture))
-    told = f"{options.output}: {model.name}, {n_parameters:,} parameters, {options.quant}, {format_bytes(size)}"
+    text = f"{options.output}: {model.name}, {n_parameters:,} parameters, {options.quant}, {format_bytes(size)}"
     plain = {
         "file": str(options.output),
         "architecture": model.name,
@@ -60,7 +60,7 @@ def _synthesize(options: argparse.Namespace) -> int:
         "quantization": options.quant,
         "size_bytes": size,
     }
-    return give(Answer(parts=[told, *missing], plain=plain), options)
+    return give(Answer(parts=[text, *missing], plain=plain), options)
 
 
 def _named(name: str) -> Architecture | ModelShape:

@@ -147,8 +147,8 @@ def cell_end(folder: Path, exit_code: int, seconds: float, stopped: str | None) 
     elif is_whole and exit_code == 1 and _fails(plain, outcomes):
         ending = Ending.FAILED
     elif outcomes and not is_valid and stopped is None:
-        told = f"{len(outcomes) - n_valid} of {len(outcomes)} cases are not valid" if n_valid else "no case is valid"
-        why = f"{told}: the board was busy, hot or unstable"
+        text = f"{len(outcomes) - n_valid} of {len(outcomes)} cases are not valid" if n_valid else "no case is valid"
+        why = f"{text}: the board was busy, hot or unstable"
     elif stopped is None:
         why = _why(lines, exit_code)
     return CellEnd(

@@ -206,8 +206,8 @@ class Night:
     def _take(self, ran: RunningCell, end: CellEnd) -> None:
         self.ends[ran.cell.key] = end
         self._running.remove(ran)
-        told = f" ({end.cases_text})" if end.cases_text else ""
-        self.tell(f"{ran.cell.key}: {end.ending.value} in {end.seconds:.0f} s{told}")
+        text = f" ({end.cases_text})" if end.cases_text else ""
+        self.tell(f"{ran.cell.key}: {end.ending.value} in {end.seconds:.0f} s{text}")
         if end.place is not None and end.blames_its_place:
             self._aside[ran.cell.board].add(end.place)
             self.tell(f"{end.place} is set aside for this night, while there is another board of its kind")

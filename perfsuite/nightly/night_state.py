@@ -133,8 +133,8 @@ def new_night(folder: Path, plan: NightPlan, origin: NightOrigin) -> Path:
             (work / LATEST).symlink_to(night.name)
             (work / LATEST).replace(link)
     except OSError as error:
-        told = f"{folder}: no night can be made there ({error.strerror}); choose another --output"
-        raise PerfsuiteError(told) from error
+        text = f"{folder}: no night can be made there ({error.strerror}); choose another --output"
+        raise PerfsuiteError(text) from error
     return night
 
 

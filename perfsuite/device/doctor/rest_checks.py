@@ -154,8 +154,8 @@ def load(facts: Facts) -> Finding | None:
     found = _activity(facts.readings)
     if found is None:
         return None
-    told = ", ".join(f"{name} {share:.0%}" for share, _, name in found.processes)
-    seen = f"{found.busy_ratio:.0%} of the processors busy" + (f" ({told} of one)" if told else "")
+    text = ", ".join(f"{name} {share:.0%}" for share, _, name in found.processes)
+    seen = f"{found.busy_ratio:.0%} of the processors busy" + (f" ({text} of one)" if text else "")
     if found.busy_ratio <= _MOST_BUSY_RATIO:
         return ok(seen)
     mend = f"end it: kill {found.processes[0][1]}" if found.processes else "look with top"

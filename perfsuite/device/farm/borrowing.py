@@ -173,8 +173,8 @@ def borrowed_board(
     """
     require("labgrid", "--farm")
     if reach.way in ("adb", "serial"):
-        told = f"--farm: a board of a farm is reached by ssh, and this device by {reach.way}; name another --device"
-        raise DeviceError(told)
+        text = f"--farm: a board of a farm is reached by ssh, and this device by {reach.way}; name another --device"
+        raise DeviceError(text)
     client = Client(request=request, holder=new_holder())
     refuse_unknown_kind(client, kind)  # a coordinator that is away is found before anything is begun
     if request.broken_place is not None:

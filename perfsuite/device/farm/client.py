@@ -85,8 +85,8 @@ def new_holder() -> Holder:
         user = str(os.getuid())
     began, started = datetime.now(timezone.utc).strftime(_TIME), process_start(os.getpid())
     process = f"{os.getpid()}.{started.ticks if started else 0}-{_here()}"
-    told = f"{user.replace('/', '_')}+perfsuite-{began}-{process}-{secrets.token_hex(3)}"
-    return Holder(host=_host(), user=told)
+    text = f"{user.replace('/', '_')}+perfsuite-{began}-{process}-{secrets.token_hex(3)}"
+    return Holder(host=_host(), user=text)
 
 
 def holder_named(name: str) -> Holder:

@@ -56,8 +56,8 @@ def break_lock(client: Client, name: str) -> str:
     """
     found = {place.name: place for place in places(client)}
     if name not in found:
-        told = f"it has {', '.join(found) or 'none'}{meant(name, found)}"
-        raise PerfsuiteError(f"--farm-break={name}: the farm has no such place; {told}")
+        text = f"it has {', '.join(found) or 'none'}{meant(name, found)}"
+        raise PerfsuiteError(f"--farm-break={name}: the farm has no such place; {text}")
     place = found[name]
     if place.holder is None:
         return f"{name} is not locked; nothing is broken"

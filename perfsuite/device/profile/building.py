@@ -63,8 +63,8 @@ def _reach(name: str, said: Mapping[str, Any], layers: Layered) -> Reach:
     way = plain.pop("way", "local")
     for key in plain:
         if key not in _KEYS_OF[way]:
-            told = f"{layers.where('reach', key)}: [reach] {key} = {plain[key]!r} with way = {way!r}"
-            raise DeviceError(f"{told}, which takes {', '.join(_KEYS_OF[way])} alone")
+            text = f"{layers.where('reach', key)}: [reach] {key} = {plain[key]!r} with way = {way!r}"
+            raise DeviceError(f"{text}, which takes {', '.join(_KEYS_OF[way])} alone")
     for key in ("identity_file", "known_hosts_file"):
         if key in plain:
             plain[key] = _path(plain[key], layers, key)

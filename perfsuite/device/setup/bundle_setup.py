@@ -175,8 +175,8 @@ def _held(target: Target, device: str, place: str) -> Iterator[None]:
         answer = _first_line(process)
         if answer.startswith("taken"):
             owner = [*answer.split()[2:], "somebody"][0]
-            told = f"another setup of it is under way, by {owner}; run it again when that has ended"
-            raise DeviceError(f"{device}: {told}")
+            text = f"another setup of it is under way, by {owner}; run it again when that has ended"
+            raise DeviceError(f"{device}: {text}")
         if answer != "held":
             process.wait(_ENDING_LIMIT_S)
             assert process.stderr is not None
