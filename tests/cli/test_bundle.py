@@ -13,7 +13,7 @@ from tests.command_streams import Refused, Streams
 
 from .test_devices_setup import plant_bundle
 
-_MAKE = "perfsuite.measure.bundle.making.make_bundle"
+_MAKE = "perfsuite.cli.bundle.make_bundle"
 
 
 @pytest.mark.long_but_first
