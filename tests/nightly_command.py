@@ -6,13 +6,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from perfsuite.cli import main, nightly_answer
-from perfsuite.nightly import plan_file
+from perfsuite.cli import main, nightly
+from perfsuite.nightly import night_plan
 from perfsuite.nightly.conduct import Night
 
 STUB = (sys.executable, str(Path(__file__).resolve().with_name("nightly_stub.py")))
 
 if __name__ == "__main__":
-    plan_file.refuse_unknown_model = lambda _: None
-    nightly_answer.Night = partial(Night, program=STUB)  # type: ignore[misc, assignment]
+    night_plan.refuse_unknown_model = lambda _: None
+    nightly.Night = partial(Night, program=STUB)  # type: ignore[misc, assignment]
     sys.exit(main(["nightly", *sys.argv[1:]]))

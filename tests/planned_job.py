@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite import __version__
-from perfsuite.cli.bundle_plan import RUN_SCRIPT
+from perfsuite.cli.bundle import RUN_SCRIPT
 from perfsuite.device.machine import NO_CONDITIONS
 from perfsuite.errors import AskedError
 from perfsuite.measure.board.folder_board import answered_board, planned_board

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from perfsuite.cli.whole_parser import whole_parser
-from perfsuite.nightly.plan_file import read_plan
+from perfsuite.cli.command_help import whole_parser
+from perfsuite.nightly.night_plan import read_plan
 
 from .docs_pages import ROOT, fences, page_name
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from perfsuite.cli.command_help import parser_of
 from perfsuite.cli.registry import COMMANDS
-from perfsuite.cli.whole_parser import parser_of
 
 _PAGE = Path(__file__).resolve().parents[1] / "docs" / "known-limitations.md"
 

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from perfsuite.cli.command_help import whole_parser
 from perfsuite.cli.registry import COMMANDS, Purpose
-from perfsuite.cli.whole_parser import whole_parser
 from perfsuite.experiments.tracing.command import WORDS, word_parser
 
 _DEFAULT = re.compile(r" \(default:? ((?:[^()]|\([^()]*\))+)\)$")

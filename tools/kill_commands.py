@@ -24,7 +24,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.bundle import engine_build, making
 from perfsuite.measure.engine_store import open_store
 from perfsuite.measure.llama_plan import adapter_weights
-from perfsuite.nightly import night_state, plan_file
+from perfsuite.nightly import night_plan, night_state
 from perfsuite.records.bundle import check_bundle
 from perfsuite.records.whole_file import file_digest
 from perfsuite.records.whole_set import pending_text
@@ -153,12 +153,12 @@ def _prepare_night() -> None:
 
 
 def _night(*more: str) -> int:
-    from perfsuite.cli import nightly_answer
+    from perfsuite.cli import nightly
 
-    plan_file.refuse_unknown_model = lambda _: None  # type: ignore[assignment]
+    night_plan.refuse_unknown_model = lambda _: None  # type: ignore[assignment]
     program = (sys.executable, "-S", str(Path("stub.py").absolute()))
-    real = nightly_answer.Night
-    nightly_answer.Night = lambda *words, **named: real(*words, program=program, **named)  # type: ignore[assignment, misc]
+    real = nightly.Night
+    nightly.Night = lambda *words, **named: real(*words, program=program, **named)  # type: ignore[assignment, misc]
     return main(["nightly", "plan.toml", "-o", "nights", *more])
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from help_texts import CommandText, Option
 
 from perfsuite import __version__
+from perfsuite.cli.command_help import EXITS
 from perfsuite.cli.registry import Purpose
-from perfsuite.cli.whole_parser import EXITS
 
 _HEAD = """.\\" Written by tools/reference_pages.py from the parsers.
 .TH PERFSUITE 1 "" "perfsuite {version}" "User Commands"

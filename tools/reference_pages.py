@@ -19,9 +19,9 @@ from help_texts import CommandText, Option, command_texts, option
 from man_page import man_page
 
 from perfsuite import errors
+from perfsuite.cli.command_help import EXITS
 from perfsuite.cli.completion import completion_script
 from perfsuite.cli.registry import Purpose
-from perfsuite.cli.whole_parser import EXITS
 from perfsuite.device.profile.search import shipped_names
 from perfsuite.option_table import INI_VALUES, OPTIONS
 

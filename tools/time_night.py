@@ -38,9 +38,9 @@ cp "$0.json" "$folder/run.json" && cp "$0.xml" "$junit"
 _NIGHT = """
 import sys
 from functools import partial
-from perfsuite.cli import main, nightly_answer
+from perfsuite.cli import main, nightly
 from perfsuite.nightly.conduct import Night
-nightly_answer.Night = partial(Night, program=("/bin/sh", sys.argv[1]))
+nightly.Night = partial(Night, program=("/bin/sh", sys.argv[1]))
 sys.exit(main(["nightly", *sys.argv[2:]]))
 """
 

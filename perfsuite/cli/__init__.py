@@ -23,8 +23,8 @@ def _run(words: Sequence[str]) -> int:
 
         print(versions_text())
         return 0
+    from perfsuite.cli.command_help import parser_of
     from perfsuite.cli.given_paths import check_paths
-    from perfsuite.cli.whole_parser import parser_of
     from perfsuite.device.end_requests import signals_held_off
 
     with signals_held_off():  # libraries that are imported with a subcommand start threads

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Chart
+from perfsuite.records.codec import plain_fields
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.charts.picture import picture_svg
 from perfsuite.report.sheet import Sheet as Sheet
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 #: A table is as wide as it has to be where no terminal folds it.
 _UNLIMITED = 10_000
+
+#: Fields and properties of a record by their names, under which JSON has them.
+fields_of = plain_fields
 
 
 Row = TypeVar("Row")
@@ -86,12 +90,11 @@ class Records:
 
     def sheet(self) -> Sheet:
         """Return what people read, without the columns that are empty."""
-        filled = [
-            (at, name) for at, name in enumerate(self.columns) if any(row[at] not in (None, False) for row in self.rows)
-        ]
+        filled = [at for at in range(len(self.columns)) if any(row[at] not in (None, False) for row in self.rows)]
+        shown = [self.shown.get(name, cell_text) for name in self.columns]
         return Sheet(
-            [self.headings.get(name, name) for _, name in filled],
-            [[self.shown.get(name, cell_text)(row[at]) for at, name in filled] for row in self.rows],
+            [self.headings.get(self.columns[at], self.columns[at]) for at in filled],
+            [[shown[at](row[at]) for at in filled] for row in self.rows],
         )
 
 
@@ -101,34 +104,32 @@ Part: TypeAlias = Union[str, Sheet, "Table"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a subcommand found; each form of it is made only where it is asked for."""
+    """What a subcommand found. Each form may be a function, which is called only where that form is asked for."""
 
     #: Lines, sheets and tables, for people.
-    parts: Callable[[], Iterable[Part]]
+    parts: Iterable[Part] | Callable[[], Iterable[Part]]
     #: What is printed as JSON.
-    plain: Callable[[], Any]
+    plain: Any
     #: What is printed as CSV, where ``--csv`` asks for it.
     csv: Callable[[], str] | None = None
 
     @classmethod
     def of(cls, records: Records, *, empty: str) -> Answer:
         """Return the answer that is a list; `empty` says that nothing is in it."""
-        return cls(
-            parts=lambda: [records.sheet() if records.rows else terminal_text(empty)],
-            plain=records.plain,
-            csv=records.csv,
-        )
+        parts = [records.sheet() if records.rows else terminal_text(empty)]
+        return cls(parts=parts, plain=records.plain, csv=records.csv)
 
 
-def give(answer: Answer, options: argparse.Namespace) -> None:
-    """Print an answer in the form that ``--json`` and ``--csv`` ask for, or else for people."""
+def give(answer: Answer, options: argparse.Namespace, exit_code: int = 0) -> int:
+    """Print an answer in the form that ``--json`` and ``--csv`` ask for, or else for people; return the exit code."""
     if options.json:
-        print(json.dumps(plain_value(answer.plain()), indent=1))
+        plain = answer.plain() if callable(answer.plain) else answer.plain
+        print(json.dumps(plain_value(plain), indent=1))
     elif answer.csv is not None and getattr(options, "csv", False):
         print(answer.csv(), end="")
     else:
-        for part in answer.parts():
-            show(part)
+        show(*(answer.parts() if callable(answer.parts) else answer.parts))
+    return exit_code
 
 
 def show(*parts: Part) -> None:
@@ -171,11 +172,6 @@ def figure(form: str, value: float | None) -> str:
 def percent(ratio: float | None, digits: int = 1) -> str:
     """Return a share as per cent, such as ``12.5 %``; a dash where it is not known."""
     return "-" if ratio is None else f"{ratio * 100.0:.{digits}f} %"
-
-
-def fields_of(record: object, *names: str) -> dict[str, Any]:
-    """Return fields and properties of a record by their names, under which JSON has them."""
-    return {name: getattr(record, name) for name in names}
 
 
 def plain_value(value: Any) -> Any:

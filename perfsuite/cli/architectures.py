@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 
 from perfsuite.cli.answer import Answer, Records, give
-from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.workload.catalog import find_model, listed_names, names, tiny_names
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    add_command(
         commands,
         "architectures",
         about="""
@@ -23,24 +23,19 @@ def add_parser(commands: Commands) -> None:
             "perfsuite architectures --tiny": "the smallest ones, such as tiny-gemma3",
         },
         see=("perfsuite synthesize", "docs/forecasting.md"),
+        options=[("--tiny", "list the smallest model of each architecture that llama.cpp knows")],
+        run=_architectures,
     )
-    parser.add_argument(
-        "--tiny", action="store_true", help="list the smallest model of each architecture that llama.cpp knows"
-    )
-    add_json(parser)
-    parser.set_defaults(run=_architectures)
 
 
 def _architectures(options: argparse.Namespace) -> int:
-    found = tiny_names() if options.tiny else sorted((*names(), *listed_names()))
     rows = tuple(
         (name, each.gguf_architecture, each.n_parameters, each.n_layers)
-        for name in found
+        for name in (tiny_names() if options.tiny else sorted((*names(), *listed_names())))
         for each in [find_model(name)]
     )
     records = Records(columns=tuple(_HEADINGS), rows=rows, shown=_SHOWN, headings=_HEADINGS)
-    give(Answer.of(records, empty="no architecture"), options)
-    return 0
+    return give(Answer.of(records, empty="no architecture"), options)
 
 
 _HEADINGS = {

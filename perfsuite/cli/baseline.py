@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.baseline_output import changes_answer, entries_answer, written_answer
-from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure, give, percent
+from perfsuite.cli.command_help import Commands, Row, add_command, add_option, add_run
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.records.run_file import run_path
+from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.verdict.approval import approval_text, approvals_path, approve, checked_reason, with_approval
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
-from perfsuite.verdict.changes import CaseChange, case_changes
+from perfsuite.verdict.changes import CaseChange, case_changes, case_summaries, drift_lines
 from perfsuite.verdict.drift import fitted_weights
 from perfsuite.verdict.entry import BaselineEntry, entry_with
 from perfsuite.verdict.match import absence_text, settings_text
 from perfsuite.verdict.recorded_run import RecordedGroup, RecordedRun, read_run, require_reference
+
+_RUN = ("run_path RUN", "folder or run.json of a run", Path)
+_ENTRY: tuple[Row, ...] = (
+    ("device DEVICE", "device profile"),
+    ("name MODEL", "a model, 'kernels' or 'own'"),
+    (
+        "--where FIELD=VALUE",
+        "only entries with this value in the fingerprint; repeatable",
+        None,
+        [],
+        {"action": "append"},
+    ),
+    ("--board ID", "only this board: its identity, or the first letters of it"),
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -46,78 +63,59 @@ def add_parser(commands: Commands) -> None:
         see=("docs/how-it-works.md", "docs/comparing.md"),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    _add_run_actions(actions)
-    _add_store_actions(actions)
+    _add_actions(actions)
     for name, run in _RUNS.items():
+        add_run(actions.choices[name], run)
         text = "folder of the baselines (default baselines)"
-        actions.choices[name].set_defaults(run=run)
-        add_json(actions.choices[name])
-        actions.choices[name].add_argument(
-            "--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text
-        )
+        add_option(actions.choices[name], "--baseline-dir DIR", text, Path, Path("baselines"))
 
 
-def _add_run_actions(actions: Commands) -> None:
-    record = add_command(
+def _add_actions(actions: Commands) -> None:
+    add_command(
         actions,
         "record",
         summary="add a run as a session",
         about="Later runs are compared with all sessions of their fingerprint.",
+        options=[_RUN],
     )
-    diff = add_command(
+    margin = ("--margin RATIO", "slowdown that passes, a ratio (default 0.05)", float, DEFAULT_MARGIN_RATIO)
+    add_command(
         actions,
         "diff",
         summary="compare a run with the baselines",
         examples={"perfsuite baseline diff perf-run --json": "as JSON"},
         exits={1: "a case is slower by more than the margin", 10: "nothing could be compared"},
+        options=[margin, _RUN],
     )
-    diff.add_argument(
-        "--margin",
-        type=float,
-        default=DEFAULT_MARGIN_RATIO,
-        metavar="RATIO",
-        help="slowdown that passes, a ratio (default 0.05)",
-    )
-    accept = add_command(
+    add_command(
         actions,
         "approve",
         summary="make a run the new reference",
         about="Older sessions then count for nothing. Slow creep is still measured from the same anchor.",
         writes="the baselines, and a text for reviewers beside each",
+        options=[("--reason TEXT", "why the change is right", {"required": True}), _RUN],
     )
-    accept.add_argument("--reason", required=True, metavar="TEXT", help="why the change is right")
-    for action in (record, diff, accept):
-        action.add_argument("run_path", type=Path, metavar="RUN", help="folder or run.json of a run")
-
-
-def _add_store_actions(actions: Commands) -> None:
     add_command(
         actions,
         "show",
         summary="list sessions and cases with their spreads",
         examples={"perfsuite baseline show host kernels --where=n_cores=2": "of one fingerprint"},
+        options=_ENTRY,
     )
-    anchor = add_command(
+    add_command(
         actions,
         "anchor",
         summary="measure slow creep from the present reference on",
         examples={"perfsuite baseline anchor host kernels --reason 'a new driver'": "after a new driver"},
+        options=[("--reason TEXT", "why creep is measured from here", {"required": True}), *_ENTRY],
     )
-    anchor.add_argument("--reason", required=True, metavar="TEXT", help="why creep is measured from here")
-    prune = add_command(
+    add_command(
         actions,
         "prune",
         summary="keep the newest sessions only",
         examples={"perfsuite baseline prune host kernels --keep=5": "five of each case"},
+        options=[("--keep N", "sessions to keep of each case", int, {"required": True}), *_ENTRY],
     )
-    prune.add_argument("--keep", type=int, required=True, metavar="N", help="sessions to keep of each case")
-    for action in (actions.choices["show"], anchor, prune):
-        action.add_argument("device", metavar="DEVICE", help="device profile")
-        action.add_argument("name", metavar="MODEL", help="a model, 'kernels' or 'own'")
-        text = "only entries with this value in the fingerprint; repeatable"
-        action.add_argument("--where", action="append", default=[], metavar="FIELD=VALUE", help=text)
-        text = "only this board: its identity, or the first letters of it"
-        action.add_argument("--board", metavar="ID", help=text)
 
 
 def _now() -> str:
@@ -131,15 +129,12 @@ def _record(options: argparse.Namespace) -> int:
         changed = list(_recorded(options, run))
         write_baselines(*(stored for stored, _ in changed))
     written = [(stored.path, len(group.session.samples_ns)) for stored, group in changed]
-    give(written_answer(written, lambda _, cases: f"{cases} of {run.recorded_at} added", run), options)
-    return 0
+    return give(_written(written, lambda _, cases: f"{cases} of {run.recorded_at} added", run), options)
 
 
 def _recorded(options: argparse.Namespace, run: RecordedRun) -> Iterator[tuple[BaselineFile, RecordedGroup]]:
     """Yield the files with the run in them, except those that hold it: a record that was cut off is completed."""
-    files = [
-        (read_baselines(baseline_path(options.baseline_dir, run.device, group.name)), group) for group in run.groups
-    ]
+    files = [(_file_of(options, run, group), group) for group in run.groups]
     lacking = [
         (stored, group)
         for stored, group in files
@@ -157,10 +152,12 @@ def _diff(options: argparse.Namespace) -> int:
     run = read_run(run_path(options.run_path))
     profile = find_profile(run.device)
     changes = [change for group, entries in _stored(options, run) for change in _changes(profile, group, entries)]
-    give(changes_answer(changes, options.margin, run), options)
+    code = int(any(change.is_beyond(options.margin) for change in changes))
     if all(change.change is None for change in changes):
-        return NOTHING_JUDGED_EXIT
-    return int(any(change.is_beyond(options.margin) for change in changes))
+        code = NOTHING_JUDGED_EXIT
+    plain = {"margin_ratio": options.margin, "cases": [_plain_change(each, options.margin) for each in changes]}
+    lines = (*_change_parts(changes, options.margin), *_rejected_lines(run))
+    return give(Answer(parts=lines, plain=plain), options, code)
 
 
 def _approve(options: argparse.Namespace) -> int:
@@ -172,8 +169,7 @@ def _approve(options: argparse.Namespace) -> int:
         texts = {path: with_approval(path, text, run.recorded_at) for path, text in paths.items()}
         write_baselines(*(stored for stored, _, _ in approved), texts=texts)
     written = [(stored.path, n_cases) for stored, _, n_cases in approved]
-    give(written_answer(written, lambda path, cases: f"{cases} approved; review {approvals_path(path)}", run), options)
-    return 0
+    return give(_written(written, lambda path, cases: f"{cases} approved; review {approvals_path(path)}", run), options)
 
 
 def _approved(options: argparse.Namespace, run: RecordedRun, reason: str) -> list[tuple[BaselineFile, str, int]]:
@@ -195,24 +191,21 @@ def _approved(options: argparse.Namespace, run: RecordedRun, reason: str) -> lis
             done = str(error)
             continue
         text = approval_text(approved, changes, reason=reason, approved_at=approved_at, recorded_at=run.recorded_at)
-        decided.append(
-            (
-                read_baselines(baseline_path(options.baseline_dir, run.device, group.name)).with_entry(approved),
-                text,
-                len(changes),
-            )
-        )
+        decided.append((_file_of(options, run, group).with_entry(approved), text, len(changes)))
     if not decided:
         raise BaselineError(done)
     return decided
 
 
 def _show(options: argparse.Namespace) -> int:
-    stored = _named_file(options)
-    entries = _selected(stored, options)
+    entries = _selected(_named_file(options), options)
     weights = find_profile(options.device).sentinel_weight_ratio
-    give(entries_answer(options.device, options.name, entries, weights), options)
-    return 0
+    plain = {
+        "device": options.device,
+        "model": options.name,
+        "entries": [_plain_entry(entry, weights) for entry in entries],
+    }
+    return give(Answer(parts=(part for each in entries for part in _entry_parts(each, weights)), plain=plain), options)
 
 
 def _anchor(options: argparse.Namespace) -> int:
@@ -224,9 +217,8 @@ def _anchor(options: argparse.Namespace) -> int:
                 raise BaselineError(f"{stored.path}: holds no samples to measure creep from; record a run")
             stored = stored.with_entry(entry.anchored(recorded_at=_now(), reason=reason))
         write_baselines(stored)
-    told = f"{stored.path}: anchored at the present reference"
-    give(Answer(parts=lambda: [told], plain=lambda: {"file": str(stored.path), "reason": reason}), options)
-    return 0
+    text = f"{stored.path}: anchored at the present reference"
+    return give(Answer(parts=[text], plain={"file": str(stored.path), "reason": reason}), options)
 
 
 def _prune(options: argparse.Namespace) -> int:
@@ -239,16 +231,15 @@ def _prune(options: argparse.Namespace) -> int:
             stored = stored.with_entry(entry.pruned(options.keep))
         write_baselines(stored)
     kept = sum(len(entry.sessions) for entry in stored.entries)
-    told, plain = f"{stored.path}: {kept} of {before} sessions kept", {"n_before": before, "n_kept": kept}
-    give(Answer(parts=lambda: [told], plain=lambda: {"file": str(stored.path), **plain}), options)
-    return 0
+    plain = {"file": str(stored.path), "n_before": before, "n_kept": kept}
+    return give(Answer(parts=[f"{stored.path}: {kept} of {before} sessions kept"], plain=plain), options)
 
 
 def _stored(options: argparse.Namespace, run: RecordedRun) -> list[tuple[RecordedGroup, tuple[BaselineEntry, ...]]]:
     """Pair each group of a run with what is stored for it; a group without is reported, a run without refused."""
     found, lacking = [], []
     for group in run.groups:
-        stored = read_baselines(baseline_path(options.baseline_dir, run.device, group.name))
+        stored = _file_of(options, run, group)
         entries = stored.comparable(group.fingerprint, run.board)
         if entries:
             found.append((group, entries))
@@ -278,6 +269,10 @@ def _changes(profile: Profile, group: RecordedGroup, entries: Sequence[BaselineE
     )
 
 
+def _file_of(options: argparse.Namespace, run: RecordedRun, group: RecordedGroup) -> BaselineFile:
+    return read_baselines(baseline_path(options.baseline_dir, run.device, group.name))
+
+
 def _named_file(options: argparse.Namespace) -> BaselineFile:
     path = baseline_path(options.baseline_dir, options.device, options.name)
     stored = read_baselines(path)
@@ -299,6 +294,118 @@ def _selected(stored: BaselineFile, options: argparse.Namespace) -> tuple[Baseli
         asked = ", ".join([*options.where, *([] if options.board is None else [f"the board {options.board!r}"])])
         raise BaselineError(f"{stored.path}: no entry has {asked}; see 'perfsuite baseline show'")
     return fitting
+
+
+# what is answered
+
+
+def _written(written: Sequence[tuple[Path, int]], told: Callable[[Path, str], str], run: RecordedRun) -> Answer:
+    """Return the files that a run went into, each with its number of cases, and what of the run was left out."""
+    lines = [f"{path}: {told(path, format_count(n_cases, 'case'))}" for path, n_cases in written]
+    plain = {
+        "recorded_at": run.recorded_at,
+        "files": [{"file": str(path), "n_cases": n_cases} for path, n_cases in written],
+        "left_out": [{"id": case_id, "outcome": outcome} for case_id, outcome in run.rejected.items()],
+    }
+    return Answer(parts=[*lines, *_rejected_lines(run)], plain=plain)
+
+
+def _rejected_lines(run: RecordedRun) -> Iterator[str]:
+    """Name the cases of a run that are left out, with their outcome."""
+    for outcome, count in Counter(run.rejected.values()).items():
+        named = ", ".join(case_id for case_id, seen in run.rejected.items() if seen == outcome)
+        yield f"left out, {outcome} ({count}): {named}"
+
+
+def _change_parts(changes: Sequence[CaseChange], margin_ratio: float) -> Iterator[Part]:
+    slowest_first = sorted(changes, key=lambda each: -(each.ratio or 0.0))
+    yield Sheet(
+        ("case", ">stored", ">new", ">change", ">99 % bounds", ">since anchor"),
+        [
+            (
+                each.case_id,
+                *(format_ns(each.old_ns), format_ns(each.new_ns), format_change(each.ratio), _bounds(each)),
+                format_change(each.anchor_ratio),
+            )
+            for each in slowest_first
+        ],
+        styles=["bold red" if each.is_beyond(margin_ratio) else None for each in slowest_first],
+    )
+    yield from drift_lines(changes)
+    n_beyond = sum(each.is_beyond(margin_ratio) for each in changes)
+    n_compared = sum(each.change is not None for each in changes)
+    if n_alone := len(changes) - n_compared:
+        yield f"{n_alone} of {format_count(len(changes), 'case')}: nothing is stored that it can be compared with"
+    if n_compared:
+        yield f"{n_beyond} of {n_compared} cases are slower than stored by more than {margin_ratio * 100:g} %"
+
+
+def _entry_parts(entry: BaselineEntry, weights: Mapping[str, float]) -> Iterator[Part]:
+    yield entry.machine_text
+    yield Sheet(
+        ("session", ">cases", ">memory", ">compute", ">load", ">waiting"),
+        [
+            (
+                *(each.recorded_at, len(each.samples_ns)),
+                *(format_ns(each.sentinel_ns(name)) for name in ("memory", "compute")),
+                figure("{:.2f}", each.covariates.get("load_average")),
+                percent(each.covariates.get("waiting_ratio")),
+            )
+            for each in entry.sessions
+        ],
+    )
+    approvals = format_count(len(entry.approvals), "approval")
+    yield f"anchor of {entry.anchor.recorded_at}: {entry.anchor.reason}; {approvals}"
+    yield Sheet(
+        ("case", ">sessions", ">median", ">within", ">between", ">anchor", ">since"),
+        [
+            (
+                *(each.case_id, each.n_sessions, format_ns(each.median_ns)),
+                *(percent(each.within_ratio), percent(each.between_ratio)),
+                *(format_ns(each.anchor_ns), format_change(each.since_anchor_ratio)),
+            )
+            for each in case_summaries(entry, fitted_weights(entry, weights))
+        ],
+    )
+
+
+def _plain_change(change: CaseChange, margin_ratio: float) -> dict[str, Any]:
+    return {
+        "id": change.case_id,
+        "stored_ns": change.old_ns,
+        "new_ns": change.new_ns,
+        "change_ratio": change.ratio,
+        "lower_ratio": change.change and change.change.lower_ratio,
+        "upper_ratio": change.change and change.change.upper_ratio,
+        "since_anchor_ratio": change.anchor_ratio,
+        "drift": change.drift,
+        "is_beyond": change.is_beyond(margin_ratio),
+    }
+
+
+def _plain_entry(entry: BaselineEntry, weights: Mapping[str, float]) -> dict[str, Any]:
+    summaries = map(asdict, case_summaries(entry, fitted_weights(entry, weights)))
+    return {
+        "fingerprint": dict(entry.fingerprint),
+        "board": entry.board,
+        "sessions": [
+            {
+                **fields_of(session, "recorded_at", "suite_version", "engine_version"),
+                "n_cases": len(session.samples_ns),
+                "sentinels_ns": {name: round(median(times)) for name, times in session.sentinels_ns.items() if times},
+                "covariates": dict(session.covariates),
+            }
+            for session in entry.sessions
+        ],
+        "anchor": fields_of(entry.anchor, "recorded_at", "reason"),
+        "approvals": [fields_of(each, "approved_at", "reason") for each in entry.approvals],
+        "cases": [{"id": each.pop("case_id"), **each} for each in summaries],
+    }
+
+
+def _bounds(change: CaseChange) -> str:
+    found = change.change
+    return "-" if found is None else f"{format_change(found.lower_ratio)} to {format_change(found.upper_ratio)}"
 
 
 _RUNS = {"record": _record, "diff": _diff, "approve": _approve, "show": _show, "anchor": _anchor, "prune": _prune}

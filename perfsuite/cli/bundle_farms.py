@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,61 +102,45 @@ actions:
 """
 
 
+#: By farm: the ends of the names of the files that it takes.
+_ENDINGS = {
+    "aws": ("aws.yml", "aws.zip"),
+    "device-run": ("device-run.json",),
+    "lava": ("lava.yml", "lava.tar.gz"),
+    "qdc": ("qdc.zip",),
+}
+FARMS = tuple(_ENDINGS)
+
+
 def write_farm(name: str, folder: Path, job: Job) -> tuple[Path, ...]:
     """Write what a farm takes, beside the folder, and return the files."""
-    return _FARMS[name](folder, job)
+    beside = {each: folder.with_name(f"{folder.name}-{each}") for each in _ENDINGS[name]}
+    for ending, path in beside.items():
+        if ending.endswith(".zip"):
+            _zip(folder, path)
+        elif ending == "aws.yml":
+            path.write_text(_AWS_SPEC)
+        elif ending == "lava.yml":
+            path.write_text(_LAVA_JOB.replace("{device}", job.device))
+        elif ending == "lava.tar.gz":
+            with tarfile.open(path, "w:gz", compresslevel=1) as out:
+                for each in sorted(folder.iterdir()):
+                    out.add(each, each.name)
+        else:  # for services that run an executable on a phone by a form of their own
+            told = {
+                "push": [{"from": folder.name, "to": _ON_PHONE}],
+                "command": f"sh {_ON_PHONE}/{SCRIPT}",
+                "pull": [f"{_ON_PHONE}/{RESULTS}"],
+                "limit_minutes": _LIMIT_MINUTES,
+            }
+            path.write_text(f"{json.dumps(told, indent=1)}\n")
+    return tuple(beside.values())
 
 
-def _zipped(folder: Path, to: Path) -> Path:
+def _zip(folder: Path, to: Path) -> None:
     """Pack the folder with a test that runs it; farms that start pytest take no other form."""
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
         out.writestr("requirements.txt", "pytest\n")
         out.writestr("tests/test_perfsuite.py", _QDC_TEST)
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
             out.write(path, f"job/{path.relative_to(folder)}")
-    return to
-
-
-def _beside(folder: Path, ending: str) -> Path:
-    return folder.with_name(f"{folder.name}-{ending}")
-
-
-def _qdc(folder: Path, job: Job) -> tuple[Path, ...]:
-    return (_zipped(folder, _beside(folder, "qdc.zip")),)
-
-
-def _aws(folder: Path, job: Job) -> tuple[Path, ...]:
-    spec = _beside(folder, "aws.yml")
-    spec.write_text(_AWS_SPEC)
-    return spec, _zipped(folder, _beside(folder, "aws.zip"))
-
-
-def _lava(folder: Path, job: Job) -> tuple[Path, ...]:
-    to, archive = _beside(folder, "lava.yml"), _beside(folder, "lava.tar.gz")
-    to.write_text(_LAVA_JOB.replace("{device}", job.device))
-    with tarfile.open(archive, "w:gz", compresslevel=1) as out:
-        for path in sorted(folder.iterdir()):
-            out.add(path, path.name)
-    return to, archive
-
-
-def _device_run(folder: Path, job: Job) -> tuple[Path, ...]:
-    """Say what is pushed, run and pulled, for services that run an executable on a phone by a form of their own."""
-    to = _beside(folder, "device-run.json")
-    told = {
-        "push": [{"from": folder.name, "to": _ON_PHONE}],
-        "command": f"sh {_ON_PHONE}/{SCRIPT}",
-        "pull": [f"{_ON_PHONE}/{RESULTS}"],
-        "limit_minutes": _LIMIT_MINUTES,
-    }
-    to.write_text(f"{json.dumps(told, indent=1)}\n")
-    return (to,)
-
-
-_FARMS: Mapping[str, Callable[[Path, Job], tuple[Path, ...]]] = {
-    "aws": _aws,
-    "device-run": _device_run,
-    "lava": _lava,
-    "qdc": _qdc,
-}
-FARMS = tuple(_FARMS)

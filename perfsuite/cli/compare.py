@@ -9,32 +9,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_pytest_options, add_quiet
+from perfsuite.cli.compare_files import compare_files
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.progress import progress, remarks
+from perfsuite.cli.pytest_run import apart_words, refuse_mistakes, run_pytest, values_of
+from perfsuite.device.address import asked_reach
+from perfsuite.device.farm.request import length_s
+from perfsuite.device.machine import NO_CONDITIONS
+from perfsuite.device.profile import find_profile
+from perfsuite.device.profile.search import user_folder
+from perfsuite.device.reach import Reach
 from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.measure.board.holding import held
+from perfsuite.measure.board.opening import desk_claim
+from perfsuite.measure.bundle.named_builds import Builder
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.environment import ENGINE_NAME, RUN_ID_NAME, program_environment
 from perfsuite.option_table import command_settings, own_name
+from perfsuite.records.run_json import read_plain_run
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
-
-if TYPE_CHECKING:
-    from perfsuite.measure.bundle.named_builds import Builder
-    from perfsuite.measure.engine import Engine
-
-_ABOUT = """
-OLD and NEW are each a folder (checkout, build, install prefix, libraries), a release or wheel of llama-cpp-python, a
-kept build ('perfsuite engines list'), or with --source a revision. What is not built yet is compiled in a copy and
-kept.
-
-OLD and NEW may also be two files of llama-bench (-o json, jsonl, csv or sql) or test-backend-ops (--output sql).
-Then nothing is measured.
-"""
-
-_EXAMPLES = {
-    "perfsuite compare master my-branch --source ../llama.cpp": "is my branch slower?",
-    "perfsuite compare 0.3.35 0.3.36 -m model.gguf -p 512 -n 128 -- --perf-budget=3m": "two releases, with more time",
-}
-
 
 #: Variables by which pytest would take more than the command says.
 _OF_PYTEST = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
@@ -63,7 +59,6 @@ _FLASH = {"1": "on", "on": "on", "0": "off", "off": "off"}
 
 
 def _flash(text: str) -> str:
-    """Read llama-bench's 0 and 1, and our own words."""
     if text not in _FLASH:
         raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor 1")
     return _FLASH[text]
@@ -74,8 +69,20 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "compare",
-        about=_ABOUT,
-        examples=_EXAMPLES,
+        about="""
+        OLD and NEW are each a folder (checkout, build, install prefix, libraries), a release or wheel of
+        llama-cpp-python, a kept build ('perfsuite engines list'), or with --source a revision. What is not built yet is
+        compiled in a copy and kept.
+
+        OLD and NEW may also be two files of llama-bench (-o json, jsonl, csv or sql) or test-backend-ops (--output
+        sql). Then nothing is measured.
+        """,
+        examples={
+            "perfsuite compare master my-branch --source ../llama.cpp": "is my branch slower?",
+            "perfsuite compare 0.3.35 0.3.36 -m model.gguf -p 512 -n 128 -- --perf-budget=3m": (
+                "two releases, with more time"
+            ),
+        },
         writes="builds into the cache, and the files of a run",
         exits={
             1: "a case regressed, or could not be measured",
@@ -83,45 +90,33 @@ def add_parser(commands: Commands) -> None:
             11: "a case looks slower, not proven, or there were fewer than five pairs",
         },
         see=("docs/how-to/compare-two-builds.md",),
+        options=[
+            ("old OLD", "build to compare with"),
+            ("new NEW", "build to judge"),
+            ("--source DIR", "checkout of the revisions", Path),
+            ("--build COMMAND", "shell command that builds a revision, with shared libraries"),
+            ("--with-changes", "build NEW with the changes of the checkout that no commit holds"),
+        ],
     )
-    parser.add_argument("old", metavar="OLD", help="build to compare with")
-    parser.add_argument("new", metavar="NEW", help="build to judge")
-    parser.add_argument("--source", type=Path, metavar="DIR", help="checkout of the revisions")
-    text = "shell command that builds a revision, with shared libraries"
-    parser.add_argument("--build", metavar="COMMAND", help=text)
-    text = "build NEW with the changes of the checkout that no commit holds"
-    parser.add_argument("--with-changes", action="store_true", help=text)
     subject = parser.add_argument_group("workload, with the options of llama-bench")
     for name, short in _SUBJECT.items():
         settings = command_settings(name)
         if name == "flash-attn":
             settings = {"type": _flash, "metavar": "0|1", "help": settings["help"]}
         subject.add_argument(*filter(None, (short, f"--{name}")), **settings)
-    parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
-    parser.behind_dashes = "pytest_options"
+    add_pytest_options(parser)
     add_json(parser, text="print run.json, or the tests of two files; pytest's own words go to standard error")
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
 
 def _asked(options: argparse.Namespace) -> Iterator[str]:
-    """Yield the options of the workload that were given."""
-    for name in _SUBJECT:
-        value = getattr(options, name.replace("-", "_"))
-        if value is not None:
-            yield f"--{name}={value}"
+    given = ((name, getattr(options, name.replace("-", "_"))) for name in _SUBJECT)
+    yield from (f"--{name}={value}" for name, value in given if value is not None)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from perfsuite.cli.kept_folders import user_cache
-    from perfsuite.cli.progress import progress
-    from perfsuite.cli.pytest_run import apart_words, refuse_mistakes, run_pytest
-    from perfsuite.measure.bundle.named_builds import Builder
-    from perfsuite.measure.environment import ENGINE_NAME, RUN_ID_NAME, program_environment
-
     if _is_of_files(options):
-        from perfsuite.cli.compare_files import compare_files  # brings the rule
-
         return compare_files(options)
     if options.build is not None and options.source is None:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
@@ -153,11 +148,6 @@ def _run(options: argparse.Namespace) -> int:
 
 def _refuse_other_device(words: Sequence[str]) -> None:
     """Refuse a device that is elsewhere: the builds are made for this machine, and lie on it."""
-    from perfsuite.cli.pytest_run import values_of
-    from perfsuite.device.address import asked_reach
-    from perfsuite.device.profile import find_profile
-    from perfsuite.device.profile.search import user_folder
-
     elsewhere = [name for name in _ELSEWHERE for _ in values_of(words, name)]
     for name in values_of(words, "--perf-device"):
         elsewhere += [f"--device={name}"] * (find_profile(name, folders=(user_folder(),)).reach.way != "local")
@@ -174,15 +164,6 @@ def _had_alone(options: argparse.Namespace) -> Iterator[str]:
 
     Raises LockedError: somebody else has it, and ``--perf-wait`` is over.
     """
-    from perfsuite.cli.kept_folders import user_cache
-    from perfsuite.cli.progress import remarks
-    from perfsuite.cli.pytest_run import values_of
-    from perfsuite.device.farm.request import length_s
-    from perfsuite.device.machine import NO_CONDITIONS
-    from perfsuite.device.reach import Reach
-    from perfsuite.measure.board.holding import held
-    from perfsuite.measure.board.opening import desk_claim
-
     wait_s = [length_s(text) or 0.0 for text in values_of(options.pytest_options, "--perf-wait")]
     purpose, run_id = "perfsuite compare", f"compare-{uuid.uuid4().hex}"
     claim = desk_claim("host", Reach(way="local"), purpose=purpose, run_id=run_id, wait_s=wait_s[-1] if wait_s else 0.0)
@@ -199,17 +180,14 @@ def _tell_changes(options: argparse.Namespace, builder: Builder) -> None:
             raise EngineError(f"--with-changes: {named} has no changes beside its commit; {todo}")
         if n_changes and not (options.with_changes and named == options.new):
             files = format_count(n_changes, "changed file")
-            told = (
+            text = (
                 f"{named}: without {files} of {options.source} that no commit holds; --with-changes takes them into NEW"
             )
-            print(f"compare: {terminal_text(told)}", file=sys.stderr, flush=True)
+            print(f"compare: {terminal_text(text)}", file=sys.stderr, flush=True)
 
 
 def _is_of(path: Path, old: Engine, new: Engine) -> bool:
     """Whether a run was finished, and its sides are these builds."""
-    from perfsuite.measure.environment import ENGINE_NAME
-    from perfsuite.records.run_json import read_plain_run
-
     plain = read_plain_run(path)
     against = [word for word in map(own_name, plain.get("arguments", ())) if word.startswith("--perf-against=")]
     named = plain.get("environment", {}).get(ENGINE_NAME, str(new.library_dir))

@@ -29,11 +29,12 @@ def compare_files(options: argparse.Namespace) -> int:
     found = judge_files(
         read_benchmark(Path(options.old)), read_benchmark(Path(options.new)), margin_ratio=DEFAULT_MARGIN_RATIO
     )
-    give(Answer(parts=lambda: _parts(found, options), plain=lambda: _plain(found)), options)
-    outcomes = [each.outcome for each in found.changes]
+    outcomes, code = [each.outcome for each in found.changes], 0
     if Outcome.REGRESSED in outcomes or Outcome.INVALID in outcomes:
-        return 1
-    return NOTHING_JUDGED_EXIT if not outcomes or is_nothing_judged(outcomes) else 0
+        code = 1
+    elif not outcomes or is_nothing_judged(outcomes):
+        code = NOTHING_JUDGED_EXIT
+    return give(Answer(parts=lambda: _parts(found, options), plain=_plain(found)), options, code)
 
 
 def _parts(found: FileChanges, options: argparse.Namespace) -> Iterator[Part]:

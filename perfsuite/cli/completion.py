@@ -15,20 +15,20 @@ _SHELLS = tuple(name for name in shtab.SUPPORTED_SHELLS if name in ("bash", "zsh
 
 _FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF", "PATH|NAME", "NAME|PATH"}
 
-_ABOUT = """
-Packages install these scripts for bash, zsh and fish.
-"""
-
-_EXAMPLES = {
-    'eval "$(perfsuite completion bash)"': "in ~/.bashrc",
-    'perfsuite completion zsh > "${fpath[1]}/_perfsuite"': "once, before compinit",
-}
-
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(commands, "completion", about=_ABOUT, examples=_EXAMPLES, see=("docs/terminal.md",))
-    parser.add_argument("shell", choices=_SHELLS, help="the shell")
+    parser = add_command(
+        commands,
+        "completion",
+        about="Packages install these scripts for bash, zsh and fish.",
+        examples={
+            'eval "$(perfsuite completion bash)"': "in ~/.bashrc",
+            'perfsuite completion zsh > "${fpath[1]}/_perfsuite"': "once, before compinit",
+        },
+        see=("docs/terminal.md",),
+        options=[(f"shell {{{','.join(_SHELLS)}}}", "the shell")],
+    )
     parser.set_defaults(run=_completion)
 
 
@@ -39,7 +39,7 @@ def _completion(options: argparse.Namespace) -> int:
 
 def completion_script(shell: str, *, devices: Sequence[str] | None = None) -> str:
     """Return the script of a shell that shtab supports; it names these devices, or those that there are here."""
-    from perfsuite.cli.whole_parser import whole_parser  # loads every subcommand
+    from perfsuite.cli.command_help import whole_parser  # loads every subcommand
 
     parser = whole_parser()
     _complete(parser, _names() | ({} if devices is None else {"device": devices}))

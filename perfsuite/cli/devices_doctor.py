@@ -3,91 +3,134 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import shutil
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_command, add_json
-from perfsuite.cli.devices import add_device_argument, chosen_profile
+from perfsuite import __version__
+from perfsuite.cli.answer import Answer, Sheet, give
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.device.doctor.examination import examine
+from perfsuite.device.doctor.gathering import Finding, Grade, Installed, SuiteState, gather
+from perfsuite.device.lock import lock_holder
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
+from perfsuite.device.target.opening import open_target
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.bench_work import stored_bytes
+from perfsuite.measure.ebpf_helper import ebpf_obstacle
+from perfsuite.measure.environment import environment_engine, environment_lock_folder, environment_opencl_vendors
+from perfsuite.measure.kernel_runtime import opencl_environment
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.opencl_backend import set_up_opencl
+from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.plan import SCHEMA, DevicesPlan, LlamaPlan
+from perfsuite.workload.weights import materialize, resolve
 
-if TYPE_CHECKING:
-    from perfsuite.device.doctor.gathering import Finding
-    from perfsuite.device.profile import Profile
+_STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "red"}
 
-_ABOUT = """
-Each line is ok, warn or fail, with what was seen and how to fix it. Nothing is changed.
-"""
+#: Two layers of the smallest architecture, all of them on the device.
+_SMALL_MODEL, _ALL_LAYERS = "smollm2-135m-l2-q8_0", 99
 
-_EXAMPLES = {
-    "perfsuite devices doctor rubikpi": "before the first run, and when results are noisy",
-    "perfsuite devices doctor host --json": "this machine, for a program",
-}
-
-_EXITS = {1: "something fails"}
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the action."""
-    parser = add_command(
-        commands,
-        "doctor",
-        summary="check what makes measurements on a device noisy or impossible",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        exits=_EXITS,
-    )
-    add_device_argument(parser)
-    add_json(parser)
-    parser.set_defaults(run=_run)
+#: A driver compiles the backend's hundred kernels in minutes the first time; they are kept.
+_BACKEND_LIMIT_S = 150.0
 
 
-def _run(options: argparse.Namespace) -> int:
-    from perfsuite.device.doctor.gathering import Grade
-
-    profile = chosen_profile(options)
+def tell_findings(options: argparse.Namespace) -> int:
+    """Ask a device, and tell what was found: a line each, and how many of which there are."""
+    profile = find_profile(options.device, asked="")
     findings = examine_device(profile)
-    plain = [{**asdict(each), "grade": each.grade.value} for each in findings]
-    give(Answer(parts=lambda: _parts(profile.name, findings), plain=lambda: plain), options)
-    return 1 if any(each.grade is Grade.FAIL for each in findings) else 0
+    counts = {grade: sum(each.grade is grade for each in findings) for grade in Grade}
+    rows = [(each.grade.value, each.what, each.seen, each.mend) for each in findings]
+    parts = (
+        Sheet(("", profile.name, "seen", "mend"), rows, styles=[_STYLES[each.grade] for each in findings]),
+        f"{profile.name}: {counts[Grade.FAIL]} fail, {counts[Grade.WARN]} warn, {counts[Grade.OK]} ok",
+    )
+    return give(Answer(parts=parts, plain=list(map(asdict, findings))), options, int(counts[Grade.FAIL] > 0))
 
 
 def examine_device(profile: Profile) -> tuple[Finding, ...]:
     """Ask a device, and return what was found."""
-    from perfsuite.cli.own_suite import own_account, own_state
-    from perfsuite.device.doctor.examination import examine
-    from perfsuite.device.doctor.gathering import gather
-    from perfsuite.device.target.opening import open_target
-
     with closing(open_target(profile.reach)) as target:
-        facts = gather(target, profile, here=own_account(), own_state=own_state, model_bytes=_model_bytes(profile))
-    return examine(facts)
+        return examine(
+            gather(target, profile, here=_own_account(), own_state=own_state, model_bytes=_model_bytes(profile))
+        )
 
 
 def _model_bytes(profile: Profile) -> int | None:
     """Return the size of the default model's weights; None where the catalogue does not have it."""
-    from perfsuite.errors import PerfsuiteError
-    from perfsuite.workload.ggml_types import GGML_TYPES
-    from perfsuite.workload.tensors import tensor_specs
-    from perfsuite.workload.weights import resolve
-
     if profile.default_model is None:
         return None
     with suppress(PerfsuiteError):
-        weights = resolve(profile.default_model, cache_dir=Path())
-        specs = tensor_specs(weights.architecture)
-        return sum(each.n_rows * GGML_TYPES[weights.tensor_types[each.name]].row_bytes(each.ne[0]) for each in specs)
+        return stored_bytes(resolve(profile.default_model, cache_dir=Path()))
     return None
 
 
-def _parts(device: str, findings: Sequence[Finding]) -> Iterator[Part]:
-    """Yield a line for each, and how many of which there are."""
-    from perfsuite.device.doctor.gathering import Grade
+def _own_account() -> Installed:
+    """Return the version of the suite here, and which llama.cpp it would measure."""
+    try:
+        engine, problem = environment_engine().build_id, None
+    except PerfsuiteError as error:
+        engine, problem = None, str(error)
+    return Installed(suite_version=__version__, plan_schema=SCHEMA, engine_build_id=engine, engine_problem=problem)
 
-    styles = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "red"}
-    rows = [(each.grade.value, each.what, each.seen, each.mend) for each in findings]
-    yield Sheet(("", device, "seen", "mend"), rows, styles=[styles[each.grade] for each in findings])
-    counts = {grade: sum(each.grade is grade for each in findings) for grade in Grade}
-    yield f"{device}: {counts[Grade.FAIL]} fail, {counts[Grade.WARN]} warn, {counts[Grade.OK]} ok"
+
+def own_state(opencl_platform: str | None) -> SuiteState:
+    """Return what a doctor of this machine looks at.
+
+    While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
+    """
+    cache_dir, lock_folder = user_cache(), environment_lock_folder()
+    lock = lock_holder(Path(lock_folder) if lock_folder else None)
+    is_busy = lock is not None
+    device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)
+    restore_file = cache_dir / STATE_FOLDER / FILE_NAME
+    there = next(each for each in (cache_dir, *cache_dir.parents) if each.is_dir())
+    asks_backend = not is_busy and opencl_platform is not None
+    return SuiteState(
+        installed=_own_account(),
+        lock=lock,
+        restore_file=str(restore_file) if restore_file.exists() else None,
+        cache_dir=str(cache_dir),
+        cache_free_bytes=shutil.disk_usage(there).free,
+        opencl_device=device,
+        opencl_problem=opencl_problem,
+        ebpf_problem=None if is_busy else ebpf_obstacle(cache_dir),
+        backend_problem=_backend(str(opencl_platform), cache_dir) if asks_backend else "not looked at",
+        is_busy=is_busy,
+    )
+
+
+def _opencl(wanted: str | None, cache_dir: Path) -> tuple[str | None, str | None]:
+    """Return the OpenCL device that would be measured, or why there is none; asked in a process of its own."""
+    try:
+        environment = opencl_environment(cache_dir, inherited=environment_opencl_vendors())
+        told = run_worker(DevicesPlan(platform=wanted), extra_environment=environment, limit_s=120.0)
+        return str(OpenClDevice.from_plain(told["chosen"])), None
+    except PerfsuiteError as error:
+        return None, str(error)
+
+
+def _backend(platform: str, cache_dir: Path) -> str | None:
+    """Return why llama.cpp's OpenCL backend does not decode there; its kernels are compiled when it begins."""
+    try:
+        engine, models = environment_engine(), cache_dir / "models"
+        backend = set_up_opencl(engine, platform, cache_dir)
+        model = materialize(resolve(_SMALL_MODEL, cache_dir=models), cache_dir=models)
+        plan = LlamaPlan(
+            gguf_path=str(model),
+            library_dir=str(engine.library_dir),
+            engine_build_id=engine.build_id,
+            cache_dir=str(cache_dir),
+            n_threads=1,
+            n_prompt=2,
+            n_gen=1,
+            n_gpu_layers=_ALL_LAYERS,
+            binds_threads=False,
+            backend_library=None if backend.library is None else str(backend.library),
+        )
+        run_worker(plan, extra_environment=backend.environment(), limit_s=_BACKEND_LIMIT_S)
+    except PerfsuiteError as error:
+        return str(error)
+    return None

@@ -1,110 +1,72 @@
-"""``perfsuite devices setup``: get a device ready to be measured, by a bundle."""
+"""``perfsuite devices setup`` and ``unlock``: what is installed on a device, and what a killed run has left there."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from perfsuite.cli.answer import Answer, fields_of, give
-from perfsuite.cli.bundle import add_bundle_options
-from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
-from perfsuite.cli.devices import add_device_argument, chosen_profile
-
-if TYPE_CHECKING:
-    from perfsuite.cli.progress import Progress
-    from perfsuite.device.profile import Profile
-    from perfsuite.device.setup.board_survey import BoardSurvey
-
-_ABOUT = """
-The device gets a bundle of 10 to 40 MB, compiled here. It needs a POSIX shell with sha256sum, but no Python, compiler
-or root. The old bundle stays in use until the new one works.
-"""
-
-_EXAMPLES = {
-    "perfsuite devices setup rubikpi": "once, and after each update",
-    "perfsuite devices setup rubikpi --llama ../llama.cpp": "your checkout",
-}
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the action."""
-    parser = add_command(
-        commands,
-        "setup",
-        summary="install on a device what measures there",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        writes="files below [reach] home on the device",
-    )
-    add_device_argument(parser)
-    group = parser.add_argument_group("the bundle")
-    group.add_argument("--bundle", type=Path, metavar="FOLDER", help="send this bundle of 'perfsuite bundle -o'")
-    add_bundle_options(group)
-    text = "include llama.cpp's OpenCL backend (default: if the device has OpenCL)"
-    group.add_argument("--opencl", action="store_true", help=text)
-    parser.add_argument("--remove", action="store_true", help="remove all that setup installed there")
-    add_json(parser)
-    add_quiet(parser)
-    parser.set_defaults(run=_run)
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.progress import Progress, progress
+from perfsuite.device.lock_command import answer as own_answer
+from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.reach import Reach
+from perfsuite.device.setup.board_survey import BoardSurvey
+from perfsuite.device.setup.bundle_scripts import NO_PROGRAM, OLD_SETUP, suite_command
+from perfsuite.device.setup.bundle_setup import look_at_board, remove_all, set_up_bundle
+from perfsuite.device.target.opening import open_target
+from perfsuite.errors import DeviceError, LockedError
+from perfsuite.measure.bundle.compilers import suitable_compiler
+from perfsuite.measure.bundle.making import BundleOrder, make_bundle
+from perfsuite.measure.bundle.targets import target_of
+from perfsuite.measure.environment import environment_lock_folder
+from perfsuite.records.bundle import check_bundle
+from perfsuite.report.visible import terminal_text
+from perfsuite.units import format_bytes
 
 
-def _run(options: argparse.Namespace) -> int:
-    from perfsuite.errors import DeviceError
-    from perfsuite.records.bundle import check_bundle
-
-    profile = chosen_profile(options)
+def set_up(options: argparse.Namespace) -> int:
+    """Get a device ready to be measured, by a bundle, or remove what that left."""
+    profile = find_profile(options.device, asked="")
     if profile.reach.way == "local":
         raise DeviceError(f"{profile.name}: is this machine, where the suite is installed; there is nothing to set up")
     if options.bundle is not None and not options.remove:
         check_bundle(options.bundle)  # before the device is reached
-    return _remove(options, profile) if options.remove else _with_bundle(options, profile)
+    return _remove(options, profile) if options.remove else _set_up(options, profile)
 
 
 def _remove(options: argparse.Namespace, profile: Profile) -> int:
-    from perfsuite.device.setup.bundle_setup import look_at_board, remove_all
-    from perfsuite.device.target.opening import open_target
-
     with closing(open_target(profile.reach)) as target:
         _, home = look_at_board(target, profile.reach.home)
         remove_all(target, profile.name, home)
-    told = f"{profile.name}: nothing of setup is left in {home}"
-    give(Answer(parts=lambda: [told], plain=lambda: {"device": profile.name, "home": home}), options)
-    return 0
+    plain = {"device": profile.name, "home": home}
+    return give(Answer(parts=[f"{profile.name}: nothing of setup is left in {home}"], plain=plain), options)
 
 
-def _with_bundle(options: argparse.Namespace, profile: Profile) -> int:
-    from perfsuite.cli.progress import progress
-    from perfsuite.device.setup.bundle_setup import look_at_board, set_up_bundle
-    from perfsuite.device.target.opening import open_target
-    from perfsuite.units import format_bytes
-
-    with closing(open_target(profile.reach)) as target, progress(f"setup of {profile.name}", options) as tell:
+def _set_up(options: argparse.Namespace, profile: Profile) -> int:
+    name = profile.name
+    with closing(open_target(profile.reach)) as target, progress(f"setup of {name}", options) as tell:
         tell.step(f"looking at {target.text}")
         board, home = look_at_board(target, profile.reach.home)
         folder = options.bundle or _made_bundle(options, profile, board, tell)
-        done = set_up_bundle(target, profile.name, home, board, folder, tell)
+        done = set_up_bundle(target, name, home, board, folder, tell)
     sent = f"{done.n_sent} files sent, {format_bytes(done.sent_bytes)}"
-    told = f"{profile.name}: bundle {done.digest} {f'is in use now: {sent}' if done.is_new else 'is there already'}"
-    plain = {"device": profile.name, **fields_of(done, "digest", "is_new", "n_sent", "sent_bytes")}
-    give(Answer(parts=lambda: [told, _next(profile.name)], plain=lambda: plain), options)
-    return 0
-
-
-def _next(device: str) -> str:
-    return f"next: perfsuite devices doctor {device}, then pytest --device={device}"
+    lines = (
+        f"{name}: bundle {done.digest} {f'is in use now: {sent}' if done.is_new else 'is there already'}",
+        f"next: perfsuite devices doctor {name}, then pytest --device={name}",
+    )
+    plain = {"device": name, **fields_of(done, "digest", "is_new", "n_sent", "sent_bytes")}
+    return give(Answer(parts=lines, plain=plain), options)
 
 
 def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurvey, tell: Progress) -> Path:
-    """Make the bundle that suits a board, or find it in the cache."""
-    from perfsuite.cli.kept_folders import user_cache
-    from perfsuite.measure.bundle.compilers import suitable_compiler
-    from perfsuite.measure.bundle.making import BundleOrder, make_bundle
-    from perfsuite.measure.bundle.targets import target_of
-
     why = _why_opencl(options, profile, board)
-    tell.remark(f"{profile.name}: {why or 'no OpenCL is there, so the bundle is without its backend'}")
+    with_it = f"the bundle is with llama.cpp's OpenCL backend, {why}"
+    tell.remark(f"{profile.name}: {with_it if why else 'no OpenCL is there, so the bundle is without its backend'}")
     takes_musl = board.has_musl or board.is_android
     target = target_of(board.machine, has_glibc=not takes_musl)
     best = target.best_processor(board.features)
@@ -119,12 +81,55 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
 
 
 def _why_opencl(options: argparse.Namespace, profile: Profile, board: BoardSurvey) -> str | None:
-    """Say why a bundle gets llama.cpp's OpenCL backend; None where nothing asks for it."""
-    text = "the bundle is with llama.cpp's OpenCL backend"
     if options.opencl:
-        return f"{text}, as --opencl asks"
+        return "as --opencl asks"
     if board.opencl_loader is not None:
-        return f"{text}, for {board.opencl_loader} is there"
-    if profile.opencl_platform is not None:
-        return f"{text}, for its profile names the platform {profile.opencl_platform}"
-    return None
+        return f"for {board.opencl_loader} is there"
+    platform = profile.opencl_platform
+    return None if platform is None else f"for its profile names the platform {platform}"
+
+
+def unlock(options: argparse.Namespace) -> int:
+    """Say who has a device, or end that run, and restore what a killed one has left."""
+    profile = find_profile(options.device, asked="")
+    plain = lock_answer(profile, ("break", "--force") if options.force else ("break",))
+    text = "nobody has it"
+    if plain["lock"] is not None:
+        text = f"was held by {LockOwner.from_plain(plain['lock']).text}; ended"
+    lines = map(terminal_text, (f"{profile.name}: {text}", *plain["notes"]))
+    return give(Answer(parts=lines, plain=plain), options)
+
+
+def lock_answer(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
+    """Let the device answer `perfsuite.device.lock_command`: this process does where the device is this machine.
+
+    Raises LockedError: the device refuses; DeviceError: the suite is not on the device, or answers something else;
+    LinkError: the device cannot be reached.
+    """
+    if profile.reach.way == "local":
+        folder = environment_lock_folder()
+        plain = own_answer(words, Path(folder) if folder else None)
+    else:
+        plain = _asked(profile.name, profile.reach, words)
+    if "error" in plain:
+        raise LockedError(terminal_text(f"{profile.name}: {plain['error']}"))
+    return plain
+
+
+def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
+    with closing(open_target(reach)) as target:
+        completed = target.run(suite_command(reach.home, "lock", *words))
+    if completed.status in NO_PROGRAM:
+        seen = OLD_SETUP if completed.last_words == OLD_SETUP else "the suite is not on the device"
+        raise DeviceError(f"{name}: {seen} ({reach.text}, {reach.home}); run 'perfsuite devices setup {name}'")
+    try:
+        plain = json.loads(completed.text.strip().rpartition("\n")[2])  # before it a shell may have said something
+        if "error" in plain:
+            return {"error": str(plain["error"])}
+        lock = None if plain["lock"] is None else LockOwner.from_plain(plain["lock"]).to_plain()
+        return {"lock": lock, "notes": [str(each) for each in plain["notes"]]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        text = f"{name}: the suite on the device answers nothing about its lock ({completed.last_words})"
+        raise DeviceError(
+            terminal_text(f"{text}; run 'perfsuite devices setup {name}', which brings it up to date")
+        ) from None

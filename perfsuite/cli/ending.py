@@ -51,7 +51,6 @@ def _status(work: Callable[[], int]) -> int:
 
 
 def _refusal(error: OSError) -> str:
-    """Say which file the system refused, and why."""
     reason, named = error.strerror or str(error) or type(error).__name__, error.filename
     return reason if named is None else f"{os.fsdecode(named) if isinstance(named, bytes) else named}: {reason}"
 
@@ -94,8 +93,8 @@ def _checked_outputs() -> Iterator[None]:
             drop(sys.stdout)
             if isinstance(error, BrokenPipeError):
                 raise
-            told = f"standard output cannot be written ({error.strerror}); the answer is not whole"
-            raise PerfsuiteError(told) from None
+            text = f"standard output cannot be written ({error.strerror}); the answer is not whole"
+            raise PerfsuiteError(text) from None
 
 
 def drop(stream: TextIO) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_run
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import find_engine
@@ -41,43 +41,41 @@ def add_parser(commands: Commands) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_actions(actions)
     for name, run in _RUNS.items():
-        add_json(actions.choices[name])
-        actions.choices[name].set_defaults(run=run)
+        add_run(actions.choices[name], run)
 
 
 def _add_actions(actions: Commands) -> None:
+    engine, archive = ("engine ID", "the first letters of the build's id"), "an archive, such as engine.tgz"
     add_command(actions, "list", summary="list the kept builds", examples={"perfsuite engines list --json": "as JSON"})
-    one = add_command(actions, "show", summary="list the files of one build")
-    keep = add_command(
+    add_command(actions, "show", summary="list the files of one build", options=[engine])
+    text = "folder of the build (default: the one that a run would measure)"
+    add_command(
         actions,
         "keep",
         summary="keep a build of llama.cpp",
         examples={"perfsuite engines keep ~/llama.cpp/build": "your own build"},
+        options=[("build [BUILD]", text, Path)],
     )
-    text = "folder of the build (default: the one that a run would measure)"
-    keep.add_argument("build", nargs="?", type=Path, metavar="BUILD", help=text)
-    export = add_command(actions, "export", summary="write a build as one file")
-    take = add_command(actions, "import", summary="add a build from a file, checked by its hashes")
-    prune = add_command(
+    options = [engine, ("output FILE", archive, Path)]
+    add_command(actions, "export", summary="write a build as one file", options=options)
+    options = [("path FILE", archive, Path)]
+    add_command(actions, "import", summary="add a build from a file, checked by its hashes", options=options)
+    add_command(
         actions,
         "prune",
         summary="remove builds that no baseline names",
         about="A build that a run is using stays.",
         examples={"perfsuite engines prune --keep=2": "keep two more"},
+        options=[
+            ("--keep N", "also keep the N newest (default 0)", int, 0),
+            ("--baseline-dir DIR", "folder of the baselines (default baselines)", Path, Path("baselines")),
+        ],
     )
-    prune.add_argument("--keep", type=int, default=0, metavar="N", help="also keep the N newest (default 0)")
-    text = "folder of the baselines (default baselines)"
-    prune.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
-    for action in (one, export):
-        action.add_argument("engine", metavar="ID", help="the first letters of the build's id")
-    for action, name in ((export, "output"), (take, "path")):
-        action.add_argument(name, type=Path, metavar="FILE", help="an archive, such as engine.tgz")
 
 
 def _list(options: argparse.Namespace) -> int:
     store = open_store(user_cache())
-    give(Answer(parts=lambda: _parts(store), plain=lambda: [asdict(each) for each in store.entries()]), options)
-    return 0
+    return give(Answer(parts=_parts(store), plain=list(map(asdict, store.entries()))), options)
 
 
 def _parts(store: EngineStore) -> Iterator[Part]:
@@ -94,21 +92,16 @@ def _parts(store: EngineStore) -> Iterator[Part]:
 
 def _show(options: argparse.Namespace) -> int:
     entry = open_store(user_cache()).find(options.engine)
-
-    def parts() -> Iterator[Part]:
-        yield f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}"
-        yield from (f"  {terminal_text(name)}={terminal_text(value)}" for name, value in entry.settings.items())
-        yield from (f"  {digest[:16]}  {name}" for name, digest in entry.files.items())
-
-    give(Answer(parts=parts, plain=lambda: asdict(entry)), options)
-    return 0
+    parts = (
+        f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}",
+        *(f"  {terminal_text(name)}={terminal_text(value)}" for name, value in entry.settings.items()),
+        *(f"  {digest[:16]}  {name}" for name, digest in entry.files.items()),
+    )
+    return give(Answer(parts=parts, plain=asdict(entry)), options)
 
 
 def _give_entry(entry: StoredEngine, options: argparse.Namespace, named: str | None = None) -> int:
-    """Answer with an engine that was kept or handed on."""
-    told = f"{named or entry.engine_id}: {_described(entry)}"
-    give(Answer(parts=lambda: [told], plain=lambda: asdict(entry)), options)
-    return 0
+    return give(Answer(parts=[f"{named or entry.engine_id}: {_described(entry)}"], plain=asdict(entry)), options)
 
 
 def _keep(options: argparse.Namespace) -> int:
@@ -127,6 +120,9 @@ def _import(options: argparse.Namespace) -> int:
     return _give_entry(open_store(user_cache()).read_archive(options.path), options)
 
 
+_PRUNED = {True: "removed", False: "is in use, and stays"}
+
+
 def _prune(options: argparse.Namespace) -> int:
     if options.keep < 0:
         raise EngineError(f"--keep={options.keep}: expected 0 or more")
@@ -134,20 +130,13 @@ def _prune(options: argparse.Namespace) -> int:
     unnamed = [each for each in store.entries() if each.engine_id not in named]
     done = [(each, store.remove(each.engine_id)) for each in unnamed[: max(0, len(unnamed) - options.keep)]]
     n_kept = len(store.entries())
-
-    def parts() -> Iterator[Part]:
-        for each, is_removed in done:
-            told = "removed" if is_removed else "is in use, and stays"
-            yield f"{each.engine_id}: {_described(each)}: {told}"
-        yield f"{format_count(n_kept, 'engine')} kept"
-
+    lines = [f"{each.engine_id}: {_described(each)}: {_PRUNED[is_removed]}" for each, is_removed in done]
     plain = {
         "removed": [each.engine_id for each, is_removed in done if is_removed],
         "in_use": [each.engine_id for each, is_removed in done if not is_removed],
         "n_kept": n_kept,
     }
-    give(Answer(parts=parts, plain=lambda: plain), options)
-    return 0
+    return give(Answer(parts=[*lines, f"{format_count(n_kept, 'engine')} kept"], plain=plain), options)
 
 
 def _named_engines(folders: tuple[Path, ...]) -> set[str]:

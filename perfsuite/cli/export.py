@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, Row, add_command, add_options
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.cli.llama_bench import add_bench_options, exported_tests
+from perfsuite.cli.llama_bench import BENCH_OPTIONS, NAME_OPTIONS, exported_tests
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.llama_bench_file import bench_text
 from perfsuite.records.run_file import read_run_file, run_path
@@ -18,15 +18,6 @@ from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports import Export, all_exports
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
-
-_ABOUT = """
-Nothing is measured or sent. Files for pytest-benchmark and llama.cpp's scripts hold one run.
-"""
-
-_EXAMPLES = {
-    "perfsuite export markdown perf-run -o comment.md": "a comment for a pull request",
-    "perfsuite export csv runs/monday runs/tuesday -o week.csv": "several runs in one table",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +28,33 @@ class _Format:
     summary: str
     text: Callable[[argparse.Namespace], str]
     takes_many: bool = True
-    add_options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+    options: Sequence[Row] = ()
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand and its formats."""
     parser = add_command(
-        commands, "export", about=_ABOUT, examples=_EXAMPLES, see=("docs/exports.md", "perfsuite llama-bench")
+        commands,
+        "export",
+        about="Nothing is measured or sent. Files for pytest-benchmark and llama.cpp's scripts hold one run.",
+        examples={
+            "perfsuite export markdown perf-run -o comment.md": "a comment for a pull request",
+            "perfsuite export csv runs/monday runs/tuesday -o week.csv": "several runs in one table",
+        },
+        see=("docs/exports.md", "perfsuite llama-bench"),
     )
     formats = parser.add_subparsers(required=True, metavar="FORMAT", title="formats")
-    for each in _formats():
+    first, *others = map(_of_runs, all_exports())  # pytest-benchmark and llama.cpp's, which hold one run a file, first
+    for each in (first, *map(_bench, ("json", "jsonl", "sql")), _BACKEND_OPS, *others):
         _add_format(formats, each)
 
 
 def _add_format(formats: Commands, each: _Format) -> None:
     about = f"{each.summary[0].upper()}{each.summary[1:]}."
     parser = formats.add_parser(each.name, help=each.summary, description=about)
-    n_runs = "+" if each.takes_many else 1
-    parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help="folder or run.json of a run")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default standard output)")
-    each.add_options(parser)
+    run = ("runs RUN", "folder or run.json of a run", Path, {"nargs": "+" if each.takes_many else 1})
+    output = ("-o --output FILE", "file to write (default standard output)", Path)
+    add_options(parser, run, output, *each.options)
     parser.set_defaults(run=lambda options: _export(each, options))
 
 
@@ -76,11 +74,8 @@ def _of_runs(export: Export) -> _Format:
         chosen = {keyword: getattr(options, keyword) for keyword in export.flags}
         return export.text([read_run_file(named) for named in options.runs], **chosen)
 
-    def add_options(parser: argparse.ArgumentParser) -> None:
-        for keyword, (flag, told) in export.flags.items():
-            parser.add_argument(flag, dest=keyword, action="store_true", help=told)
-
-    return _Format(export.name, export.summary, text, export.takes_many, add_options)
+    flags = [(flag, told, {"dest": keyword}) for keyword, (flag, told) in export.flags.items()]
+    return _Format(export.name, export.summary, text, export.takes_many, flags)
 
 
 def _bench(form: str) -> _Format:
@@ -89,13 +84,8 @@ def _bench(form: str) -> _Format:
         f"prefill and decode as llama-bench -o {form} writes them; one run",
         lambda options: bench_text(exported_tests(run_path(options.runs[0]), options), form),
         takes_many=False,
-        add_options=add_bench_options,
+        options=BENCH_OPTIONS,
     )
-
-
-def _add_backend_ops_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="GGUF", help="model that the run measured, if the catalogue lacks it")
-    parser.add_argument("--build-commit", metavar="NAME", help="commit to name (default: the engine's)")
 
 
 def _backend_ops_text(options: argparse.Namespace) -> str:
@@ -114,11 +104,5 @@ _BACKEND_OPS = _Format(
     "operators as test-backend-ops perf --output sql writes them; one run",
     _backend_ops_text,
     takes_many=False,
-    add_options=_add_backend_ops_options,
+    options=NAME_OPTIONS,
 )
-
-
-def _formats() -> tuple[_Format, ...]:
-    """Return pytest-benchmark and llama.cpp's, which hold one run a file, then the others."""
-    first, *others = map(_of_runs, all_exports())
-    return first, *map(_bench, ("json", "jsonl", "sql")), _BACKEND_OPS, *others

@@ -7,20 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
-from perfsuite.cli.forecast_device import MeasuredDevice
-from perfsuite.expectation.graph import KV_PADDING
-from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
-from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.analytic import Conventions, DeviceRates
-from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForecast, Utilisation, utilisation
-from perfsuite.expectation.requests.subject import Optimisations, Subject
+from perfsuite.expectation.requests.subject import Optimisations
 from perfsuite.expectation.speculation import Speculation
-from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
-from perfsuite.records.events import Phase
-from perfsuite.records.op_cost import OpCost
+from perfsuite.expectation.timing.engine_times import TimeForecast
 from perfsuite.units import NS_PER_S, format_bytes, format_ns
-from perfsuite.workload.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,35 +24,9 @@ class CalibratedForecast:
     tpot: TimeForecast
 
 
-def calibrated_forecast(
-    device: MeasuredDevice | None,
-    workload_of: Callable[[], LlamaWorkload],
-    optimisations: Optimisations,
-    conventions: Conventions,
-) -> CalibratedForecast | None:
-    """Forecast a request from the stored calibration; None where there is none or it does not cover the request."""
-    if device is None or not _is_covered(optimisations, conventions):
-        return None
-    calibration = device.calibration()
-    if calibration is None:
-        return None
-    times, workload = EngineTimes(calibration), workload_of()
-    ttft, tpot = (times.phase(phase_shapes(workload, phase), phase.value) for phase in (Phase.PREFILL, Phase.DECODE))
-    return CalibratedForecast(recorded_at=calibration.recorded_at, ttft=ttft, tpot=tpot)
-
-
-def _is_covered(optimisations: Optimisations, conventions: Conventions) -> bool:
+def is_covered(optimisations: Optimisations, conventions: Conventions) -> bool:
     """Whether llama.cpp runs it for one sequence, which calibrations are of: its conventions, without tiles."""
     return conventions is Conventions.ENGINE and optimisations.n_sequences == 1 and optimisations.tile == 1
-
-
-def asked_workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
-    """Return what is forecast as the engine would run it."""
-    request = engine_request(subject, optimisations)
-    scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=n_gen, source="given by its lengths")
-    return request.workload(
-        scenario, n_ctx=padded(scenario.n_ctx, KV_PADDING), n_ubatch=optimisations.chunk or N_UBATCH
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +39,6 @@ class SpeculationForecast:
 
     @property
     def speedup_ratio(self) -> float:
-        """How many times as fast decode is with the draft."""
         return self.plain_s / self.drafted_s
 
     @property
@@ -83,7 +48,6 @@ class SpeculationForecast:
         return self.speculation.break_even_ratio(round_s / self.plain_s)
 
     def sentence(self) -> str:
-        """Say it in words."""
         least, asked = self.break_even_ratio, self.speculation.acceptance_ratio
         pays = f"does not pay below an acceptance of {least:.2f}" if least else "pays at any acceptance"
         pays = "pays at no acceptance" if least is None else pays
@@ -109,26 +73,15 @@ class AskedForecast:
     measured_ttft_s: float | None
     measured_tpot_s: float | None
 
-    @property
-    def variant(self) -> str | None:
-        """Name of the variant; None where the weights alone say what runs."""
-        variant = self.optimisations.variant
-        return None if variant is None else variant.name
-
     def utilisation_of_all(self) -> Utilisation | None:
         """Return MBU and MFU over all that was measured: the prefill, the decode steps, or both."""
-        parts: list[tuple[OpCost, float]] = []
-        if self.measured_ttft_s is not None:
-            parts.append((self.forecast.prefill.cost.total, self.measured_ttft_s))
-        if self.measured_tpot_s is not None:
-            n_gen = self.forecast.n_gen
-            parts.append((self.forecast.decode.cost.total * n_gen, self.measured_tpot_s * n_gen))
-        if not parts:
-            return None
-        (cost, measured_s), *others = parts
-        for other, seconds in others:
-            cost, measured_s = cost + other, measured_s + seconds
-        return utilisation(cost, measured_s, self.rates)
+        prefill_s, tpot_s, n_gen = self.measured_ttft_s, self.measured_tpot_s, self.forecast.n_gen
+        prefill, decode = self.forecast.prefill.cost.total, self.forecast.decode.cost.total * n_gen
+        if tpot_s is None:
+            return None if prefill_s is None else utilisation(prefill, prefill_s, self.rates)
+        if prefill_s is None:
+            return utilisation(decode, tpot_s * n_gen, self.rates)
+        return utilisation(prefill + decode, prefill_s + tpot_s * n_gen, self.rates)
 
     @property
     def uses(self) -> tuple[Utilisation | None, Utilisation | None]:
@@ -143,18 +96,18 @@ class AskedForecast:
 
 def forecast_answer(asked: AskedForecast) -> Answer:
     """Return a table by phase, where the operations are, and what bounds each phase; as JSON every figure."""
-    return Answer(parts=lambda: _parts(asked), plain=lambda: _plain(asked))
+    return Answer(parts=_parts(asked), plain=_plain(asked))
 
 
 def _plain(asked: AskedForecast) -> dict[str, Any]:
     """Return the forecast as JSON has it: operations, bytes and dispatches are integers, times are seconds."""
-    forecast, optimisations = asked.forecast, asked.optimisations
+    forecast, optimisations, rates = asked.forecast, asked.optimisations, asked.rates
     prefill_use, decode_use = map(_plain_use, asked.uses)
     steps = {"first": _plain_step(forecast.first), "last": _plain_step(forecast.last)}
     return {
         "architecture": asked.architecture,
         "left_out": asked.left_out,
-        "variant": asked.variant,
+        "variant": optimisations.variant and optimisations.variant.name,
         "conventions": asked.conventions.value,
         "n_prompt": asked.n_prompt,
         "n_new_tokens": forecast.n_gen,
@@ -162,7 +115,12 @@ def _plain(asked: AskedForecast) -> dict[str, Any]:
         "batch": optimisations.n_sequences,
         "lora_rank": optimisations.adapter_rank,
         "draft": asked.draft,
-        "hardware": _plain_hardware(asked),
+        "hardware": {
+            "device": asked.device,
+            **fields_of(rates, "peak_flops_per_s", "bandwidth_bytes_per_s", "dispatch_s", "power_w"),
+            "compute_efficiency_ratio": rates.efficiency.compute_ratio,
+            "memory_efficiency_ratio": rates.efficiency.memory_ratio,
+        },
         "prefill": _plain_prefill(forecast.prefill) | prefill_use,
         "decode": _plain_step(forecast.decode) | steps | decode_use,
         "end_to_end_s": forecast.end_to_end_s,
@@ -183,35 +141,16 @@ def _plain_calibrated(calibrated: CalibratedForecast | None) -> dict[str, Any] |
     return {"recorded_at": calibrated.recorded_at, **bounds}
 
 
-def _plain_hardware(asked: AskedForecast) -> dict[str, Any]:
-    rates = asked.rates
-    return {
-        "device": asked.device,
-        **fields_of(rates, "peak_flops_per_s", "bandwidth_bytes_per_s", "dispatch_s", "power_w"),
-        "compute_efficiency_ratio": rates.efficiency.compute_ratio,
-        "memory_efficiency_ratio": rates.efficiency.memory_ratio,
-    }
-
-
 def _plain_prefill(phase: PhaseForecast) -> dict[str, Any]:
     """The cache after the prompt is what the prefill has written into it."""
-    kv_bytes, state_bytes = _cached(phase, "kv_written_bytes")
-    figures = {"kv_bytes": kv_bytes, "state_bytes": state_bytes}
-    return _plain_phase(phase) | figures | {"shares": phase.cost.flops_shares, "ttft_s": phase.time_s}
+    return _plain_phase(phase, "kv_written_bytes") | {"shares": phase.cost.flops_shares, "ttft_s": phase.time_s}
 
 
 def _plain_step(phase: PhaseForecast) -> dict[str, Any]:
-    kv_bytes, state_bytes = _cached(phase, "kv_bytes")
-    figures = {
-        "kv_bytes": kv_bytes,
-        "state_bytes": state_bytes,
-        "tpot_s": phase.time_s,
-        "tokens_per_s": phase.tokens_per_s,
-    }
-    return _plain_phase(phase) | figures
+    return _plain_phase(phase, "kv_bytes") | {"tpot_s": phase.time_s, "tokens_per_s": phase.tokens_per_s}
 
 
-def _plain_phase(phase: PhaseForecast) -> dict[str, Any]:
+def _plain_phase(phase: PhaseForecast, cached: str) -> dict[str, Any]:
     cost = phase.cost.total
     return {
         "ops": cost.flops,
@@ -222,6 +161,7 @@ def _plain_phase(phase: PhaseForecast) -> dict[str, Any]:
         **fields_of(phase, "compute_s", "memory_s", "dispatch_s"),
         "dispatch_share": phase.dispatch_share_ratio,
         "bound": phase.bound.value,
+        **dict(zip(("kv_bytes", "state_bytes"), _cached(phase, cached), strict=True)),
     }
 
 
@@ -231,20 +171,22 @@ def _plain_use(use: Utilisation | None) -> dict[str, float]:
 
 def _parts(asked: AskedForecast) -> Iterator[Part]:
     forecast, calibrated = asked.forecast, asked.calibrated
-    weights = asked.variant or asked.optimisations.quantization or "the file's own types"
+    optimisations = asked.optimisations
+    named = optimisations.variant.name if optimisations.variant else optimisations.quantization
+    weights = named or "the file's own types"
     title = f"{asked.architecture}, {weights}, {asked.n_prompt} + {forecast.n_gen} tokens, {asked.conventions.value}"
     yield from asked.left_out
     yield Sheet(("", ">prefill", ">decode, mean", ">first token", ">last token"), list(_rows(asked)), title)
     shares = sorted(forecast.prefill.cost.flops_shares.items(), key=lambda item: -item[1])
-    told = ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 0.0005)
-    yield f"operations of the prefill: {told}"
+    text = ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 0.0005)
+    yield f"operations of the prefill: {text}"
     if calibrated is not None:
         ttft, tpot = (
             f"{format_ns(each.expected_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"
             for each in (calibrated.ttft, calibrated.tpot)
         )
         yield f"by the calibration of {calibrated.recorded_at}: TTFT {ttft}, TPOT {tpot}; above, the ceilings alone"
-    elif asked.device is not None and asked.draft is None and _is_covered(asked.optimisations, asked.conventions):
+    elif asked.device is not None and asked.draft is None and is_covered(asked.optimisations, asked.conventions):
         yield (
             f"no calibration of {asked.device} with its llama.cpp is kept: the ceilings alone, without an interval; "
             f"'perfsuite calibrate --device={asked.device}' makes one"

@@ -35,13 +35,21 @@ def check_paths(options: argparse.Namespace) -> None:
     for path in _inputs(options):
         if not os.path.lexists(path) and (meant := _nearest_path(path)) is not None:
             raise PerfsuiteError(f"{path}: no such file or folder; did you mean {meant}?")
-        taken += [path, *_files_of_run(path)]
+        folder = path if path.is_dir() else path.parent
+        of_run = [folder / name for name in _OF_RUN] if path == folder or path.name in _OF_RUN else []
+        taken += [path, *of_run]
     writes_nothing = getattr(options, "dry_run", False) or getattr(options, "list", False)
     for name in () if writes_nothing else _OUTPUTS:
         output = getattr(options, name, None)
         if isinstance(output, Path):
             _check_output(f"--{name}={output}", output, taken, may_be_folder=getattr(options, "makes_folder", False))
             taken.append(output)
+
+
+def _inputs(options: argparse.Namespace) -> Iterator[Path]:
+    for given in (getattr(options, name, None) for name in _INPUTS):
+        several = given if isinstance(given, list | tuple) else [given]
+        yield from (each for each in several if isinstance(each, Path))
 
 
 def _check_output(told: str, path: Path, taken: Sequence[Path], *, may_be_folder: bool) -> None:
@@ -51,12 +59,12 @@ def _check_output(told: str, path: Path, taken: Sequence[Path], *, may_be_folder
         raise PerfsuiteError(f"{told}: is read or written already; expected a file of its own")
     if path.exists() and not (path.is_file() or path.is_dir()):
         return  # whoever writes says that a device or a pipe is no file
-    folder = next(each for each in (path.absolute(), *path.absolute().parents) if each.is_dir())
-    blocked = next((each for each in path.absolute().parents if each.exists() and not each.is_dir()), None)
-    if blocked is not None:
-        raise PerfsuiteError(f"{told}: cannot be written ({blocked} is not a folder); name another file")
+    own = [path.absolute()] if path.is_dir() else []
+    there = next(each for each in (*own, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise PerfsuiteError(f"{told}: cannot be written ({there} is not a folder); name another file")
     try:
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise PerfsuiteError(
@@ -64,29 +72,11 @@ def _check_output(told: str, path: Path, taken: Sequence[Path], *, may_be_folder
         ) from None
 
 
-def _inputs(options: argparse.Namespace) -> Iterator[Path]:
-    for name in _INPUTS:
-        given = getattr(options, name, None)
-        for each in given if isinstance(given, list | tuple) else [given]:
-            if isinstance(each, Path):
-                yield each
-
-
-def _files_of_run(path: Path) -> Iterator[Path]:
-    """Yield the files of a run that is named by its folder or by one of them."""
-    folder = path if path.is_dir() else path.parent
-    if path == folder or path.name in _OF_RUN:
-        yield from (folder / name for name in _OF_RUN)
-
-
 def _nearest_path(path: Path) -> Path | None:
-    """Look beside the path, then among the runs by their names."""
+    """Look beside the path, then among the runs by their names; a folder that cannot be read offers nothing."""
     for folder in (path.parent, kept_folder("runs")):
-        if folder.is_dir() and (found := alike(path.name, _names(folder), least_ratio=_ALIKE_RATIO)):
-            return folder / found[0]
+        with suppress(OSError):
+            names = [each.name for each in folder.iterdir()]
+            if found := alike(path.name, names, least_ratio=_ALIKE_RATIO):
+                return folder / found[0]
     return None
-
-
-def _names(folder: Path) -> Iterator[str]:
-    with suppress(OSError):  # a folder that cannot be read offers nothing
-        yield from (each.name for each in folder.iterdir())

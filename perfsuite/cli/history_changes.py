@@ -1,4 +1,4 @@
-"""What ``perfsuite history changes`` tells: change points as advice, by the runs between which they lie."""
+"""``perfsuite history changes`` and ``page``: change points as advice, by the runs between which they lie."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -16,13 +17,13 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from perfsuite.cli.answer import Answer, fields_of, give
-from perfsuite.cli.history_listings import case_points, commit_text, place_text
-from perfsuite.cli.history_texts import empty_text
+from perfsuite.cli.history_actions import case_points, commit_text, empty_text, place_text
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import DeviceError
+from perfsuite.errors import DeviceError, HistoryError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.report.history import HistoryReader, trend_of
+from perfsuite.report.page.history import ChangeMark, write_history_page
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
@@ -90,36 +91,72 @@ _MOST_CASES = 12
 _UNIFORM_SHARE, _LEAST_UNIFORM = 0.5, 5
 
 
-def list_changes(history: HistoryReader, options: argparse.Namespace) -> int:
+def answer_changes(history: HistoryReader, options: argparse.Namespace) -> int:
     """Tell where cases changed over the runs of a history."""
-    points = all_points(history, options) if options.case_id is None else case_points(history, options)
-    tell_left_out(points, options)
-    tell_changes(points, options, empty="" if points else empty_text(history, options))
-    return 0
+    points = _all_points(history, options) if options.case_id is None else case_points(history, options)
+    _tell_left_out(points, options)
+    return tell_changes(points, options, empty="" if points else empty_text(history, options))
 
 
-def all_points(history: HistoryReader, options: argparse.Namespace) -> Sequence[TrendPoint]:
-    """Return the newest runs of all cases."""
+def _all_points(history: HistoryReader, options: argparse.Namespace) -> Sequence[TrendPoint]:
     return trend_of(history, device=options.device, board=options.board, last=options.last)
 
 
-def tell_left_out(points: Sequence[TrendPoint], options: argparse.Namespace) -> None:
+def _tell_left_out(points: Sequence[TrendPoint], options: argparse.Namespace) -> None:
     """Count on standard error the times in which no change can be looked for."""
-    n_without = sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points)
-    if n_without:
+    if n_without := sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points):
         times = format_count(n_without, "time")
         print(f"perfsuite: {terminal_text(str(options.history))}: {times} of 0 ns or less; left out", file=sys.stderr)
 
 
-def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, empty: str) -> None:
+def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, empty: str) -> int:
     """Print where cases changed, by device and time, with the commits in between."""
-    advice, names_boards = advice_by_case(points), has_boards(points)
+    advice, names_boards = _advice_by_case(points), has_boards(points)
     between = cache(partial(commits_between, options.repo))  # cases change together: git is asked once for all of them
-    lines = _lines(advice, between, names_boards=names_boards) if advice else iter([terminal_text(empty)])
-    give(Answer(parts=lambda: lines, plain=lambda: [_plain_advice(each, between) for each in advice]), options)
+    lines = _lines(advice, between, names_boards=names_boards) if advice else [terminal_text(empty)]
+    return give(Answer(parts=lines, plain=lambda: [_plain_advice(each, between) for each in advice]), options)
 
 
-def advice_by_case(points: Sequence[TrendPoint]) -> list[CaseAdvice]:
+def answer_page(history: HistoryReader, options: argparse.Namespace) -> int:
+    """Write the page of a history; say where it is and what it shows."""
+    points, pattern = _all_points(history, options), options.pattern
+    if not points:
+        raise HistoryError(empty_text(history, options))
+    # as 'perfsuite history cases': part of an id in either case, or with * and ? all of it
+    chosen = [
+        each
+        for each in points
+        if pattern is None or pattern.lower() in each.case_id.lower() or fnmatchcase(each.case_id, pattern)
+    ]
+    if not chosen:
+        raise HistoryError(f"{options.history}: no case is like {pattern!r}; 'perfsuite history cases' lists them")
+    _tell_left_out(chosen, options)
+    marks = list(_marks(chosen, options.repo))
+    path = write_history_page(chosen, marks, options.output)
+    measured = [each for each in chosen if each.measured_ns is not None and each.measured_ns > 0]
+    n_cases, n_runs = (len({getattr(each, name) for each in measured}) for name in ("case_id", "run_id"))
+    n_changes = sum(not each.is_machine for each in marks)
+    told = (format_count(n_cases, "case"), format_count(n_runs, "run"), format_count(n_changes, "change point"))
+    plain = {"file": str(path), "n_cases": n_cases, "n_runs": n_runs, "n_changes": n_changes}
+    return give(Answer(parts=[f"{terminal_text(str(path))}: {', '.join(told)}"], plain=plain), options)
+
+
+def _marks(points: Sequence[TrendPoint], repo: Path) -> Iterator[ChangeMark]:
+    between = cache(partial(commits_between, repo))
+    for _, _, advice in _advice_by_case(points):
+        for change in advice.changes:
+            commits = between(change.before.commit, change.after.commit)
+            yield ChangeMark(
+                **fields_of(change, "before", "after", "text"),
+                ratio=change.change.estimate_ratio,
+                commits=commits.lines,
+                remarks=commits.remarks,
+            )
+        for seam in advice.machine_changes:
+            yield ChangeMark(**fields_of(seam, "before", "after", "ratio", "text"), is_machine=True)
+
+
+def _advice_by_case(points: Sequence[TrendPoint]) -> list[CaseAdvice]:
     """Look for changes in the runs of each case on each device."""
     by_case = groupby(points, key=lambda point: (point.case_id, point.device))
     return [(*key, find_changes(tuple(of_case), _weights(key[1]))) for key, of_case in by_case]

@@ -5,18 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_pytest_options
 from perfsuite.cli.pytest_run import run_pytest
-
-_ABOUT = """
-The planned run is judged as a run over a link would be. Missing results are INVALID. Altered results, or those of
-another plan, are refused.
-"""
-
-_EXAMPLES = {
-    "perfsuite ingest job": "results in job/results",
-    "perfsuite ingest job -- --baseline=record": "make it the device's reference",
-}
+from perfsuite.records.job import read_job
 
 
 def add_parser(commands: Commands) -> None:
@@ -24,8 +15,14 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "ingest",
-        about=_ABOUT,
-        examples=_EXAMPLES,
+        about="""
+        The planned run is judged as a run over a link would be. Missing results are INVALID. Altered results, or those
+        of another plan, are refused.
+        """,
+        examples={
+            "perfsuite ingest job": "results in job/results",
+            "perfsuite ingest job -- --baseline=record": "make it the device's reference",
+        },
         writes="the files of a run, and baselines if asked",
         exits={
             1: "a case fails, or something could not be measured",
@@ -34,19 +31,17 @@ def add_parser(commands: Commands) -> None:
             11: "a case looks slower, not proven, or there were fewer than five pairs",
         },
         see=("docs/how-to/measure-on-a-farm.md", "perfsuite bundle"),
+        options=[
+            ("folder FOLDER", "folder of 'perfsuite bundle --plan'", Path),
+            ("--results FOLDER", "folder of the results (default: results/ in it)", Path),
+        ],
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of 'perfsuite bundle --plan'")
-    text = "folder of the results (default: results/ in it)"
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help=text)
-    parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
-    parser.behind_dashes = "pytest_options"
+    add_pytest_options(parser)
     add_json(parser, text="print the run's run.json; pytest's own words go to standard error")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from perfsuite.records.job import read_job
-
     job = read_job(options.folder)
     results = [] if options.results is None else [f"--perf-results={options.results}"]
     return run_pytest([*job.pytest_arguments, f"--perf-ingest={options.folder}", *results], options)[0]

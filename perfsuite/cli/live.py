@@ -7,10 +7,9 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet, figure, give, percent, show
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.answer import Answer, Sheet, fields_of, figure, give, percent, show
+from perfsuite.cli.command_help import Commands, add_command, add_options
 from perfsuite.cli.opencl_run import engine_run, opencl_backend_of
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
@@ -26,109 +25,34 @@ from perfsuite.records.live import LiveEnd, LiveForecast, LiveLoss, LiveToken, t
 from perfsuite.trace.forecast_errors import LiveWatch
 from perfsuite.units import format_count, format_ns
 
-
-def token_line(token: LiveToken, forecasts: tuple[LiveForecast, ...]) -> str:
-    """Tell one token, and what follows from it."""
-    told = "".join(
-        f"  +{each.horizon} {format_ns(each.forecast_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"
-        for each in forecasts
-    )
-    return f"step {token.step:4d}  {format_ns(token.latency_ns):>8}  {token.tokens_per_s:7.1f} tokens/s{told}"
-
-
-def loss_line(loss: LiveLoss) -> str:
-    """Tell what did not arrive."""
-    n_records = loss.n_records
-    count = "an unknown number of records" if n_records is None else format_count(n_records, "record")
-    return f"lost: {count} ({loss.where})"
-
-
-def summary_plain(watch: LiveWatch) -> dict[str, Any]:
-    """Return the record that ends the stream of records."""
-    return {
-        "kind": "summary",
-        "delays": [asdict(each) for each in watch.delays()],
-        "forecast_errors": [asdict(each) for each in watch.forecast_errors()],
-        "n_tokens": watch.n_tokens,
-        "n_lost": watch.n_lost,
-    }
-
-
-def summary_sheets(watch: LiveWatch) -> Iterator[Sheet]:
-    """Yield how late the records were, and how far off the forecasts."""
-    delays = [(each.name, each.n_records, format_ns(each.median_ns), format_ns(each.p95_ns)) for each in watch.delays()]
-    yield Sheet(("record", "n", "delay", "95 % within"), delays)
-    yield Sheet(
-        ("steps ahead", "n", "median error", "95 % within", "in interval", "last step", "mean"),
-        [
-            (
-                *(each.horizon, each.n_outcomes),
-                *(figure("{:.1f} %", each.median_percent), figure("{:.1f} %", each.p95_percent)),
-                *(percent(each.within_ratio), figure("{:.1f} %", each.last_median_percent)),
-                figure("{:.1f} %", each.mean_median_percent),
-            )
-            for each in watch.forecast_errors()
-        ],
-    )
-
-
-def cost_answer(run: LiveCostRun) -> Answer:
-    """Return what a subscriber costs each phase."""
-    overhead = run.overhead
-    costs = [{"phase": phase.value, **asdict(ratio)} for phase, ratio in overhead.ratios.items()]
-    return Answer(
-        parts=lambda: _cost_parts(run),
-        plain=lambda: {"costs": costs, "n_tokens": run.n_tokens, "n_discarded": overhead.n_discarded},
-    )
-
-
-def _cost_parts(run: LiveCostRun) -> Iterator[Part]:
-    rows = [
-        (
-            *(phase.value, _change(ratio.median_ratio)),
-            *(f"{_change(ratio.lower_ratio)} to {_change(ratio.upper_ratio)}", ratio.n_pairs),
-        )
-        for phase, ratio in run.overhead.ratios.items()
-    ]
-    yield Sheet(("phase", "median", "95 % bounds", "pairs"), rows)
-    left_out = format_count(run.overhead.n_discarded, "pair")
-    yield f"{format_count(run.n_tokens, 'token')} delivered, {left_out} left out"
-
-
-def _change(ratio: float) -> str:
-    return f"{(ratio - 1.0) * 100.0:+.2f} %"
-
-
 _DEFAULT_PAIRS = 20
 
 #: A day: whoever waits longer for a record has forgotten that he waits.
 _LONGEST_LIMIT_S = 86_400.0
 
 
-_ABOUT = """
-Starts a run, or attaches to one. Nothing is judged or kept.
-"""
-
-_EXAMPLES = {
-    "perfsuite live --scenario=p64-g128 --json": "every record, for a program",
-    "perfsuite live --socket=run.sock --limit=60": "attach to a run",
-}
-
-
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(commands, "live", about=_ABOUT, examples=_EXAMPLES, see=("docs/live.md",))
-    subject = add_subject(parser, "device", "model", "scenario=silo", "threads", "backend", "opencl-platform")
-    subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to the run that serves this socket")
-    effort = effort_group(parser)
-    effort.add_argument(
-        "--repetitions", type=int, default=1, metavar="N", help="repetitions of the scenario (default 1)"
+    parser = add_command(
+        commands,
+        "live",
+        about="Starts a run, or attaches to one. Nothing is judged or kept.",
+        examples={
+            "perfsuite live --scenario=p64-g128 --json": "every record, for a program",
+            "perfsuite live --socket=run.sock --limit=60": "attach to a run",
+        },
+        see=("docs/live.md",),
     )
-    text = f"longest wait for a record, s (default {WORKER_LIMIT_S:g}, at most {_LONGEST_LIMIT_S:.0f})"
-    effort.add_argument("--limit", type=float, default=WORKER_LIMIT_S, metavar="S", help=text)
-    effort.add_argument("--cost", action="store_true", help="measure what a subscriber costs a run, in pairs")
-    text = f"pairs of --cost (default {_DEFAULT_PAIRS}, at least {LEAST_PAIRS})"
-    effort.add_argument("--pairs", type=int, metavar="N", help=text)
+    subject = add_subject(parser, "device", "model", "scenario=silo", "threads", "backend", "opencl-platform")
+    add_options(subject, ("--socket PATH", "attach to the run that serves this socket", Path))
+    limit = f"longest wait for a record, s (default {WORKER_LIMIT_S:g}, at most {_LONGEST_LIMIT_S:.0f})"
+    add_options(
+        effort_group(parser),
+        ("--repetitions N", "repetitions of the scenario (default 1)", int, 1),
+        ("--limit S", limit, float, WORKER_LIMIT_S),
+        ("--cost", "measure what a subscriber costs a run, in pairs"),
+        ("--pairs N", f"pairs of --cost (default {_DEFAULT_PAIRS}, at least {LEAST_PAIRS})", int),
+    )
     add_answer(parser, json_help="print every record as a line of JSON")
     parser.set_defaults(run=_live)
 
@@ -138,8 +62,7 @@ def _live(options: argparse.Namespace) -> int:
     if options.cost:
         with taken_device(find_profile(options.device), "live", options) as taken:
             cost = _cost(options, taken.board)
-        give(cost_answer(cost), options)
-        return 0
+        return give(_cost_answer(cost), options)
     watch = LiveWatch()
     take = _taker(watch, as_json=options.json)
     if options.socket is not None:
@@ -147,10 +70,16 @@ def _live(options: argparse.Namespace) -> int:
     else:
         with taken_device(find_profile(options.device), "live", options) as taken:
             _run(options, taken.board, take)
-    if options.json:
-        print(json.dumps(summary_plain(watch)))
-    else:
-        show(*summary_sheets(watch))
+    if not options.json:
+        show(*_summary_sheets(watch))
+        return 0
+    summary = {
+        "kind": "summary",
+        "delays": list(map(asdict, watch.delays())),
+        "forecast_errors": list(map(asdict, watch.forecast_errors())),
+        **fields_of(watch, "n_tokens", "n_lost"),
+    }
+    print(json.dumps(summary))
     return 0
 
 
@@ -158,13 +87,13 @@ def _check(options: argparse.Namespace) -> None:
     check_least(options, "threads", "repetitions")
     check_least(options, "pairs", least=LEAST_PAIRS)
     if not 0 < options.limit <= _LONGEST_LIMIT_S:
-        told = f"--limit={options.limit:g}"
-        raise PerfsuiteError(f"{told}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)")
+        text = f"--limit={options.limit:g}"
+        raise PerfsuiteError(f"{text}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)")
     if options.socket is not None and options.cost:
         raise PerfsuiteError(f"--socket={options.socket}: --cost starts runs of its own; leave one of them out")
     if options.socket is not None and (reach := find_profile(options.device).reach).way != "local":
-        told = f"a socket of this machine, and {options.device} is reached by {reach.way}; leave --socket out"
-        raise PerfsuiteError(f"--socket={options.socket}: {told}")
+        text = f"a socket of this machine, and {options.device} is reached by {reach.way}; leave --socket out"
+        raise PerfsuiteError(f"--socket={options.socket}: {text}")
     if options.backend != "cpu" and options.socket is not None:
         raise PerfsuiteError(f"--socket={options.socket}: the run is there already; leave out --backend")
     if options.backend != "cpu" and options.cost:
@@ -191,7 +120,6 @@ def _run(options: argparse.Namespace, board: Board, take: Callable[[Delivery], N
 
 
 def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
-    """Return what to do with each record."""
 
     def take_json(delivery: Delivery) -> None:
         forecasts = watch.follow(delivery.record, delivery.delay_ns)
@@ -201,9 +129,9 @@ def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
         record = delivery.record
         forecasts = watch.follow(record, delivery.delay_ns)
         if isinstance(record, LiveToken):
-            print(token_line(record, forecasts), flush=True)
+            print(_token_line(record, forecasts), flush=True)
         elif isinstance(record, LiveLoss):
-            print(loss_line(record), flush=True)
+            print(_loss_line(record), flush=True)
         elif isinstance(record, LiveEnd) and not record.is_complete:
             print("the run broke off", flush=True)
 
@@ -226,3 +154,55 @@ def _cost(options: argparse.Namespace, board: Board) -> LiveCostRun:
             consume=consume,
             announce=lambda n_pairs: told.step(format_count(n_pairs, "pair")),
         )
+
+
+def _token_line(token: LiveToken, forecasts: tuple[LiveForecast, ...]) -> str:
+    text = "".join(
+        f"  +{each.horizon} {format_ns(each.forecast_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"
+        for each in forecasts
+    )
+    return f"step {token.step:4d}  {format_ns(token.latency_ns):>8}  {token.tokens_per_s:7.1f} tokens/s{text}"
+
+
+def _loss_line(loss: LiveLoss) -> str:
+    n_records = loss.n_records
+    count = "an unknown number of records" if n_records is None else format_count(n_records, "record")
+    return f"lost: {count} ({loss.where})"
+
+
+def _summary_sheets(watch: LiveWatch) -> Iterator[Sheet]:
+    """Yield how late the records were, and how far off the forecasts."""
+    delays = [(each.name, each.n_records, format_ns(each.median_ns), format_ns(each.p95_ns)) for each in watch.delays()]
+    yield Sheet(("record", "n", "delay", "95 % within"), delays)
+    yield Sheet(
+        ("steps ahead", "n", "median error", "95 % within", "in interval", "last step", "mean"),
+        [
+            (
+                *(each.horizon, each.n_outcomes),
+                *(figure("{:.1f} %", each.median_percent), figure("{:.1f} %", each.p95_percent)),
+                *(percent(each.within_ratio), figure("{:.1f} %", each.last_median_percent)),
+                figure("{:.1f} %", each.mean_median_percent),
+            )
+            for each in watch.forecast_errors()
+        ],
+    )
+
+
+def _cost_answer(run: LiveCostRun) -> Answer:
+    """Return what a subscriber costs each phase."""
+    ratios, n_discarded = run.overhead.ratios, run.overhead.n_discarded
+    rows = [
+        (
+            *(phase.value, _change(ratio.median_ratio)),
+            *(f"{_change(ratio.lower_ratio)} to {_change(ratio.upper_ratio)}", ratio.n_pairs),
+        )
+        for phase, ratio in ratios.items()
+    ]
+    line = f"{format_count(run.n_tokens, 'token')} delivered, {format_count(n_discarded, 'pair')} left out"
+    costs = [{"phase": phase.value, **asdict(ratio)} for phase, ratio in ratios.items()]
+    plain = {"costs": costs, "n_tokens": run.n_tokens, "n_discarded": n_discarded}
+    return Answer(parts=[Sheet(("phase", "median", "95 % bounds", "pairs"), rows), line], plain=plain)
+
+
+def _change(ratio: float) -> str:
+    return f"{(ratio - 1.0) * 100.0:+.2f} %"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Sheet, give
-from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.cli.command_help import Commands, Row, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
@@ -27,33 +26,38 @@ def add_parser(commands: Commands) -> None:
         see=("docs/llama-bench.md",),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    _add_export(actions)
-    shown = add_command(actions, "show", summary="list the tests in a file of llama-bench")
-    shown.add_argument("bench_path", type=Path, metavar="FILE", help="file of llama-bench -o json, jsonl, csv or sql")
-    add_json(shown)
-    shown.set_defaults(run=_show)
-
-
-def _add_export(actions: Commands) -> None:
     export = add_command(
         actions,
         "export",
         summary="write prefill and decode of a run as tests of llama-bench",
         examples={"perfsuite llama-bench export perf-run/run.json -o sql --output=bench.sql": "for a database"},
+        options=[
+            ("run_path RUN.json", "run.json of a run", Path),
+            (f"-o {{{','.join(BENCH_FORMS)}}}", "format (default json)", None, "json", {"dest": "form"}),
+            ("--output FILE", "file to write (default standard output)", Path),
+            *BENCH_OPTIONS,
+        ],
     )
-    export.add_argument("run_path", type=Path, metavar="RUN.json", help="run.json of a run")
-    export.add_argument("-o", dest="form", choices=BENCH_FORMS, default="json", help="format (default json)")
-    export.add_argument("--output", type=Path, metavar="FILE", help="file to write (default standard output)")
-    add_bench_options(export)
     export.set_defaults(run=_export)
+    add_command(
+        actions,
+        "show",
+        summary="list the tests in a file of llama-bench",
+        options=[("bench_path FILE", "file of llama-bench -o json, jsonl, csv or sql", Path)],
+        run=_show,
+    )
 
 
-def add_bench_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose llama-bench's names for a run."""
-    parser.add_argument("--model", metavar="GGUF", help="model that the run measured, if the catalogue lacks it")
-    parser.add_argument("--build-commit", metavar="NAME", help="commit to name (default: the engine's)")
-    text = "file of llama-bench for this model and machine, whose names to use"
-    parser.add_argument("--like", type=Path, metavar="FILE", help=text)
+#: What says which model and build a run measured.
+NAME_OPTIONS: tuple[Row, ...] = (
+    ("--model GGUF", "model that the run measured, if the catalogue lacks it"),
+    ("--build-commit NAME", "commit to name (default: the engine's)"),
+)
+#: And what chooses llama-bench's names for it.
+BENCH_OPTIONS: tuple[Row, ...] = (
+    *NAME_OPTIONS,
+    ("--like FILE", "file of llama-bench for this model and machine, whose names to use", Path),
+)
 
 
 def exported_tests(path: Path, options: argparse.Namespace) -> tuple[BenchRun, ...]:
@@ -83,14 +87,6 @@ def _export(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     runs = read_llama_bench(options.bench_path)
-    give(
-        Answer(parts=lambda: [_sheet(runs)], plain=lambda: [{"test": run.test, **run.to_plain()} for run in runs]),
-        options,
-    )
-    return 0
-
-
-def _sheet(runs: Sequence[BenchRun]) -> Sheet:
     headings = ("weights", ">size", ">backend", ">threads", ">K/V", ">test", ">tokens/s", ">samples")
     rows = [
         (
@@ -99,4 +95,5 @@ def _sheet(runs: Sequence[BenchRun]) -> Sheet:
         )
         for run in runs
     ]
-    return Sheet(headings, rows)
+    plain = [{"test": run.test, **run.to_plain()} for run in runs]
+    return give(Answer(parts=[Sheet(headings, rows)], plain=plain), options)

@@ -18,7 +18,6 @@ from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
-    from rich.progress import TaskID
 
 #: Least time between two lines of one stage.
 _LINE_PERIOD_S = 15.0
@@ -43,12 +42,16 @@ class Progress:
     def step(self, what: str, n_done: int = 0, n_all: int | None = None) -> None:
         """Say what begins now, and how many of how many steps of it are done, where that is known."""
         now_s = time.monotonic()
-        if (stage := _stage(what)) != self._stage:
-            self._stage, self._stage_begun_s = stage, now_s
+        if self._is_new(what):
+            self._stage_begun_s = now_s
         elif n_done != n_all and now_s - self._told_s < _LINE_PERIOD_S:
             return
-        self._told_s = now_s
-        self.remark(f"{what}{self._count(n_done, n_all, now_s)}")
+        self._told_s, elapsed_s = now_s, now_s - self._begun_s
+        text = f" ({elapsed_s:.0f} s)" if elapsed_s >= _LEAST_TOLD_S else ""
+        if n_all is not None:
+            left_s = (now_s - self._stage_begun_s) / n_done * (n_all - n_done) if n_done else None
+            text = f" ({n_done}/{n_all})" + ("" if left_s is None else f", about {left_s:.0f} s left")
+        self.remark(f"{what}{text}")
 
     def remark(self, text: str) -> None:
         """Say something that is worth a line of its own; where standard error takes none, go on."""
@@ -59,12 +62,10 @@ class Progress:
         except OSError:
             drop(sys.stderr)  # or Python fails at its end on what is left to write
 
-    def _count(self, n_done: int, n_all: int | None, now_s: float) -> str:
-        if n_all is None:
-            elapsed_s = now_s - self._begun_s
-            return f" ({elapsed_s:.0f} s)" if elapsed_s >= _LEAST_TOLD_S else ""
-        left_s = (now_s - self._stage_begun_s) / n_done * (n_all - n_done) if n_done else None
-        return f" ({n_done}/{n_all})" + ("" if left_s is None else f", about {left_s:.0f} s left")
+    def _is_new(self, what: str) -> bool:
+        """Say whether a stage begins, whose words stay the same except their numbers."""
+        before, self._stage = self._stage, re.sub(r"\d+", "#", what)
+        return self._stage != before
 
 
 class _Bar(Progress):
@@ -73,15 +74,14 @@ class _Bar(Progress):
     def __init__(self, command: str, bars: Bars) -> None:
         super().__init__(command)
         self._bars = bars
-        self._task: TaskID | None = None
 
     def step(self, what: str, n_done: int = 0, n_all: int | None = None) -> None:
-        text, stage = f"{self._command}: {terminal_text(what)}", _stage(what)
-        if self._task is None or stage != self._stage:
-            if self._task is not None:
-                self._bars.remove_task(self._task)
-            self._task, self._stage = self._bars.add_task(text, total=n_all), stage
-        self._bars.update(self._task, description=text, completed=n_done, total=n_all, refresh=True)
+        text = f"{self._command}: {terminal_text(what)}"
+        if self._is_new(what):
+            for each in self._bars.task_ids:
+                self._bars.remove_task(each)
+            self._bars.add_task(text, total=n_all)
+        self._bars.update(self._bars.task_ids[0], description=text, completed=n_done, total=n_all, refresh=True)
 
     def remark(self, text: str) -> None:
         line = f"{self._command}: {terminal_text(text)}"
@@ -120,8 +120,3 @@ def progress(command: str, options: argparse.Namespace) -> Iterator[Progress]:
 def remarks(command: str, options: argparse.Namespace) -> Progress:
     """Return what tells of a command that itself writes as it goes, for which a bar would be in the way."""
     return Progress(command, is_quiet=getattr(options, "quiet", False))
-
-
-def _stage(what: str) -> str:
-    """Return what stays the same from step to step."""
-    return re.sub(r"\d+", "#", what)

@@ -12,20 +12,14 @@ from statistics import mean, median
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, give, tell_picture
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, add_command, add_options
 from perfsuite.cli.run_options import add_answer
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.report.prompt_chart import prompt_chart
 from perfsuite.units import format_count
 from perfsuite.workload.prompt_subset import BINS_PER_OCTAVE, Subset, choose_subset, histogram, random_divergences_nats
 from perfsuite.workload.prompts import LengthSource, Prompt, prompts_text, read_prompts
-
-_ABOUT = """
-The Kullback-Leibler divergence of the two length histograms, four bins an octave, stays below a limit. 'pytest
---device=host --prompts FILE' runs the subset.
-"""
-
-_EXAMPLES = {"perfsuite prompts questions.jsonl --keep=10% --output=few.jsonl": "a tenth of them"}
 
 #: Raised whenever a field of the JSON changes its meaning.
 _SCHEMA = 1
@@ -35,27 +29,38 @@ _MOST_DRAWS = 100_000
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(commands, "prompts", about=_ABOUT, examples=_EXAMPLES, see=("docs/study.md",))
-    parser.add_argument(
-        "files",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="JSON lines with prompt, text, question or n_tokens; CSV with n_tokens; or one length a line",
+    parser = add_command(
+        commands,
+        "prompts",
+        about="""
+        The Kullback-Leibler divergence of the two length histograms, four bins an octave, stays below a limit. 'pytest
+        --device=host --prompts FILE' runs the subset.
+        """,
+        examples={"perfsuite prompts questions.jsonl --keep=10% --output=few.jsonl": "a tenth of them"},
+        see=("docs/study.md",),
+        options=[
+            (
+                "files FILE...",
+                "JSON lines with prompt, text, question or n_tokens; CSV with n_tokens; or one length a line",
+                Path,
+            ),
+            ("--keep SHARE|N", "how many, such as 10%% or 238 (default 10%%)", None, "10%"),
+            ("--max-kl NATS", "largest divergence, nats (default 0.1)", float, 0.1),
+            ("--seed N", "seed that chooses among equal lengths (default 0)", int, 0),
+            ("--model GGUF", "count tokens with this file's tokenizer", Path),
+            (
+                "--random N",
+                f"also show the divergence of N random subsets (default 0, at most {_MOST_DRAWS})",
+                int,
+                0,
+            ),
+        ],
     )
-    parser.add_argument("--keep", default="10%", metavar="SHARE|N", help="how many, such as 10%% or 238 (default 10%%)")
-    parser.add_argument(
-        "--max-kl", type=float, default=0.1, metavar="NATS", help="largest divergence, nats (default 0.1)"
+    add_options(
+        add_answer(parser),
+        ("--output FILE", "write the subset as JSON lines", Path),
+        ("--plot FILE", "draw a picture (.svg)", Path),
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed that chooses among equal lengths (default 0)"
-    )
-    parser.add_argument("--model", type=Path, metavar="GGUF", help="count tokens with this file's tokenizer")
-    text = f"also show the divergence of N random subsets (default 0, at most {_MOST_DRAWS})"
-    parser.add_argument("--random", type=int, default=0, metavar="N", help=text)
-    answer = add_answer(parser)
-    answer.add_argument("--output", type=Path, metavar="FILE", help="write the subset as JSON lines")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg)")
     parser.set_defaults(run=_prompts)
 
 
@@ -70,10 +75,11 @@ def _prompts(options: argparse.Namespace) -> int:
         text = prompts_text([prompts[at] for at in subset.indices])
         write_whole_bytes(options.output, text.encode(), PerfsuiteError)
     if options.plot is not None:
-        _draw(lengths, subset, options)
-    answer = Answer(parts=lambda: _parts(prompts, subset, draws), plain=lambda: _plain(prompts, subset, draws, options))
-    give(answer, options)
-    return 0
+        chart = prompt_chart(lengths, subset, name=", ".join(path.name for path in options.files))
+        draw(chart, options.plot)
+        tell_picture(options, options.plot, chart.title)
+    parts, plain = _parts(prompts, subset, draws), _plain(prompts, subset, draws, options)
+    return give(Answer(parts=parts, plain=plain), options)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -101,14 +107,6 @@ def _n_keep(text: str, n_prompts: int) -> int:
     if re.fullmatch(r"\d{1,9}", text) and 1 <= int(text) <= n_prompts:
         return int(text)
     raise PerfsuiteError(f"--keep={text}: expected a share such as 10%, or a number of 1 to {n_prompts}")
-
-
-def _draw(lengths: tuple[int, ...], subset: Subset, options: argparse.Namespace) -> None:
-    from perfsuite.report.prompt_chart import prompt_chart
-
-    chart = prompt_chart(lengths, subset, name=", ".join(path.name for path in options.files))
-    draw(chart, options.plot)
-    tell_picture(options, options.plot, chart.title)
 
 
 def _plain(

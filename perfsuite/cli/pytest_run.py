@@ -74,9 +74,8 @@ def run_pytest(
     standard output has run.json alone, or nothing where the run left none.
     """
     line = own_python("-m", "pytest", *words, *options.pytest_options)
-    named = list(values_of(line, _FOLDER))
     now = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{os.getpid()}"
-    folder = Path(named[-1]) if named else kept_folder("runs") / now
+    folder = Path([str(kept_folder("runs") / now), *values_of(line, _FOLDER)][-1])
     path = folder / RUN_NAME
     before = path.stat() if path.is_file() else None
     status = _status([*line, f"{_FOLDER}={folder}"], environment, sys.stderr if options.json else None)

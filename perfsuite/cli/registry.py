@@ -6,14 +6,8 @@ answers with `perfsuite.cli.answer.give`; and give it a row here. It is imported
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from enum import Enum
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from perfsuite.cli.command_help import Commands
 
 
 class Purpose(str, Enum):
@@ -37,11 +31,6 @@ class Command:
     module: str
     #: What it does, in one line without a full stop.
     summary: str
-
-    def load(self, commands: Commands) -> argparse.ArgumentParser:
-        """Import the subcommand's module and let it add its parser; return that."""
-        import_module(f"perfsuite.{self.module}").add_parser(commands)
-        return commands.choices[self.name]
 
 
 #: By purpose: the name, the module and what it does, in the order in which ``perfsuite --help`` lists them.

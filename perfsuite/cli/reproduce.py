@@ -3,49 +3,43 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.expectation.paper.decode_tables import PAPER_TABLES, ReproducedRow, reproduce
 from perfsuite.expectation.paper.table_row import Inputs
 
-_PAPERS = ("life",)
 _LEGEND = """error: the largest of the reproducible cells in a line, most of it the rounding of what is printed
 * not reproducible: a misprint, a coarse grid, or another prompt than the line's"""
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    add_command(
         commands,
         "reproduce",
         about="Cells that cannot be reproduced, such as misprints, are marked.",
         examples={"perfsuite reproduce life --table=4": "one table"},
         exits={1: "a cell differs by more than its rounding"},
         see=("docs/forecasting.md",),
+        options=[
+            ("paper {life}", "'Forecasting LLM Inference Performance', Tables 4 to 12"),
+            ("--table N", "one table (default: all)", int),
+        ],
+        run=_reproduce,
     )
-    parser.add_argument("paper", choices=_PAPERS, help="'Forecasting LLM Inference Performance', Tables 4 to 12")
-    parser.add_argument("--table", type=int, metavar="N", help="one table (default: all)")
-    add_json(parser)
-    parser.set_defaults(run=_reproduce)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
     tables = tuple(PAPER_TABLES) if options.table is None else (options.table,)
     rows = [row for table in tables for row in reproduce(table)]
     judged = [row.inside for row in rows if row.inside is not None]
-    give(Answer(parts=lambda: _parts(tables, rows), plain=lambda: [_plain(row) for row in rows]), options)
-    return 0 if all(judged) else 1
-
-
-def _parts(tables: Sequence[int], rows: Sequence[ReproducedRow]) -> Iterator[Part]:
+    parts: list[Part] = []
     for table in tables:
-        yield _sheet(table, [row for row in rows if row.row.table == table])
-        yield ""
-    yield _LEGEND
-    judged = [row.inside for row in rows if row.inside is not None]
-    yield f"{sum(judged)} of {len(judged)} reproducible cells inside their windows"
+        parts += [_sheet(table, [row for row in rows if row.row.table == table]), ""]
+    parts += [_LEGEND, f"{sum(judged)} of {len(judged)} reproducible cells inside their windows"]
+    return give(Answer(parts=parts, plain=list(map(_plain, rows))), options, 0 if all(judged) else 1)
 
 
 def _plain(row: ReproducedRow) -> dict[str, object]:
@@ -54,8 +48,8 @@ def _plain(row: ReproducedRow) -> dict[str, object]:
         plain["metric"] = row.row.metric
     plain["value"] = row.row.value
     if row.cell is not None:
-        names = ("printed", "accept_low", "accept_high", "reproducible")
-        plain |= {name: getattr(row.cell, name) for name in names} | {"relative_error": row.relative_error}
+        plain |= fields_of(row.cell, "printed", "accept_low", "accept_high", "reproducible")
+        plain["relative_error"] = row.relative_error
     return plain
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import TypeAlias
 
-from perfsuite.cli.command_help import add_json, add_quiet
+from perfsuite.cli.command_help import Row, add_json, add_quiet
 from perfsuite.errors import PerfsuiteError
 from perfsuite.option_table import DEFAULT_MODEL, DEFAULT_SCENARIO, command_settings
 
 #: What a parser and a group of options have in common.
 Options: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
+
+#: What a bundle is made of, for whoever makes one.
+BUNDLE_OPTIONS: tuple[Row, ...] = (
+    ("--llama FOLDER|VERSION", "checkout of llama.cpp, or release of llama-cpp-python (default: the installed one)"),
+    ("--processor NAME", "features of the processor, such as armv8.2-a+dotprod or x86-64-v3"),
+    ("--compiler {gcc,zig}", "compiler (default gcc, or zig if gcc's programs would not run)"),
+)
 
 #: What commands take where nothing is said; other options have pytest's default.
 _DEFAULTS = {"device": "host", "model": DEFAULT_MODEL, "scenario": DEFAULT_SCENARIO}

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.measure.model_tensors import with_engine_tensors
 from perfsuite.units import format_bytes
@@ -19,7 +19,7 @@ from perfsuite.workload.model_spec import read_spec
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(
+    add_command(
         commands,
         "synthesize",
         about="""
@@ -32,13 +32,14 @@ def add_parser(commands: Commands) -> None:
             "perfsuite synthesize tiny-gemma3 -o tiny.gguf": "the smallest Gemma 3",
         },
         see=("perfsuite architectures",),
+        options=[
+            ("architecture architecture", "model of the catalogue, tiny-ARCHITECTURE, config.json or TOML file"),
+            ("--quant QUANT", "type of weights (default q8_0)", None, "q8_0"),
+            ("--layers N", "number of layers (default: the architecture's)", int),
+            ("-o --output FILE", "file to write", Path, {"required": True}),
+        ],
+        run=_synthesize,
     )
-    parser.add_argument("architecture", help="model of the catalogue, tiny-ARCHITECTURE, config.json or TOML file")
-    parser.add_argument("--quant", default="q8_0", help="type of weights (default q8_0)")
-    parser.add_argument("--layers", type=int, metavar="N", help="number of layers (default: the architecture's)")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")
-    add_json(parser)
-    parser.set_defaults(run=_synthesize)
 
 
 def _synthesize(options: argparse.Namespace) -> int:
@@ -50,26 +51,19 @@ def _synthesize(options: argparse.Namespace) -> int:
     write_synthetic(model, options.quant, options.output)
     size, n_parameters = options.output.stat().st_size, shape_of(model).n_parameters
     missing = left_out(Path(options.architecture))
-    told = f"{options.output}: {model.name}, {n_parameters:,} parameters, {options.quant}, {format_bytes(size)}"
-    give(
-        Answer(
-            parts=lambda: [told, *missing],
-            plain=lambda: {
-                "file": str(options.output),
-                "architecture": model.name,
-                "parameters": n_parameters,
-                "left_out": missing,
-                "quantization": options.quant,
-                "size_bytes": size,
-            },
-        ),
-        options,
-    )
-    return 0
+    text = f"{options.output}: {model.name}, {n_parameters:,} parameters, {options.quant}, {format_bytes(size)}"
+    plain = {
+        "file": str(options.output),
+        "architecture": model.name,
+        "parameters": n_parameters,
+        "left_out": missing,
+        "quantization": options.quant,
+        "size_bytes": size,
+    }
+    return give(Answer(parts=[text, *missing], plain=plain), options)
 
 
 def _named(name: str) -> Architecture | ModelShape:
-    """Find a model by its name or its file."""
     path = Path(name)
     if path.suffix != ".toml" and not is_config(path):
         return find_model(name)

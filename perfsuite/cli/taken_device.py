@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfsuite.cli.ending import fail_in_the_end
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.device.end_requests import requests_unheard, signals_held_off
+from perfsuite.cli.progress import remarks
+from perfsuite.device.end_requests import requests_unheard
+from perfsuite.device.profile import Profile
+from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError, PerfsuiteError
-
-if TYPE_CHECKING:
-    from perfsuite.device.profile import Profile
-    from perfsuite.device.reach import Reach
-    from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.opening import choose_board, desk_claim
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.environment import RUN_ID_NAME, environment_engine
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
 
 #: Is what says something about the device also where ``--quiet`` silences the rest.
 _ALOUD = argparse.Namespace(quiet=False)
@@ -35,8 +37,6 @@ class TakenDevice:
     @property
     def environment(self) -> Mapping[str, str]:
         """What a program that the command starts needs to know to use the same device meanwhile."""
-        from perfsuite.measure.environment import RUN_ID_NAME  # as in `taken_device`
-
         return {RUN_ID_NAME: self.run_id}
 
     def refuse_untrusted(self) -> None:
@@ -62,10 +62,6 @@ def taken_device(
     is asked for; LockedError: somebody else has it; DeviceError: it cannot be brought into its conditions; LinkError:
     it cannot be reached.
     """
-    with signals_held_off():  # as `perfsuite.cli.main` does
-        from perfsuite.cli.progress import remarks  # only whoever measures needs what is imported here
-        from perfsuite.measure.board.opening import choose_board, desk_claim
-
     cache_dir = user_cache()
     reach = reach or profile.reach
     _refuse_mistakes(options, cache_dir, has_engine=reach.way == "local")
@@ -95,10 +91,6 @@ def taken_device(
 
 def _refuse_mistakes(options: argparse.Namespace, cache_dir: Path, *, has_engine: bool) -> None:
     """Raise where what the options of many commands name is not there; a board's own engine is for it to find."""
-    from perfsuite.measure.environment import environment_engine  # as in `taken_device`
-    from perfsuite.workload.scenario import find_scenario
-    from perfsuite.workload.weights import resolve
-
     if (model := getattr(options, "model", None)) is not None:
         resolve(model, cache_dir=cache_dir / "models")
         if has_engine:
@@ -118,7 +110,6 @@ def _let_go(board: Board, tell_aloud: Callable[[str], None]) -> None:
 
 
 def _tell_new(lines: Sequence[str], told: set[str], tell: Callable[[str], None]) -> None:
-    """Print what is new."""
     for each in lines:
         if each not in told:
             told.add(each)

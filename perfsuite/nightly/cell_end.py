@@ -13,11 +13,11 @@ from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import Amount, Count
-from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT, Outcome
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, ORDER_OF_WEIGHT, SUSPECT_EXIT, Outcome
 from perfsuite.records.run_json import RUN_NAME, read_plain_run
 
-#: The log of a cell, in its folder.
-LOG_NAME = "pytest.log"
+#: The log of a cell in its folder, and its report beside the files that every run writes.
+LOG_NAME, JUNIT_NAME = "pytest.log", "junit.xml"
 
 #: How much of a log is read at either end, and how much of a line is told.
 _MOST_READ, _MOST_TOLD = 65536, 300
@@ -64,9 +64,6 @@ def broken_reason(lines: Sequence[str]) -> str:
     return told[-1][:_MOST_TOLD] if told else ""
 
 
-#: The report of a cell, beside the files that every run writes.
-JUNIT_NAME = "junit.xml"
-
 #: Of its cases, how many of a cell that counts as measured must be valid.
 LEAST_VALID_RATIO = 0.5
 
@@ -112,6 +109,13 @@ class CellEnd:
     place: str | None = None
 
     @property
+    def cases_text(self) -> str:
+        """The cases by outcome, and why the cell must be looked at."""
+        shown = (each.value for each in ORDER_OF_WEIGHT)
+        counted = ", ".join(f"{count} {name}" for name in shown if (count := self.n_cases.get(name)))
+        return "; ".join(filter(None, (counted, self.why)))
+
+    @property
     def is_finished(self) -> bool:
         """Whether the cell was measured, and need not be again."""
         return self.ending is not Ending.BROKEN
@@ -132,20 +136,21 @@ def cell_end(folder: Path, exit_code: int, seconds: float, stopped: str | None) 
 
     `stopped` says why it was stopped from without; None where it was not.
     """
-    plain = _plain_run(folder)
+    plain, lines = _plain_run(folder), log_lines(folder)
     outcomes = [Outcome(case["outcome"]) for case in plain["cases"]]
     n_valid = sum(outcome is not Outcome.INVALID for outcome in outcomes)
     is_valid = bool(outcomes) and n_valid >= LEAST_VALID_RATIO * len(outcomes)
     is_whole = stopped is None and not plain.get("interrupted") and is_valid
-    ending = Ending.BROKEN
+    ending, why = Ending.BROKEN, stopped or ""
     if is_whole and exit_code in (0, *_OPEN):
-        ending = Ending.MEASURED
+        ending, why = Ending.MEASURED, _OPEN.get(exit_code, "")
     elif is_whole and exit_code == 1 and _fails(plain, outcomes):
         ending = Ending.FAILED
-    lines = log_lines(folder)
-    why = _OPEN.get(exit_code, "")
-    if ending is Ending.BROKEN:
-        why = stopped or _invalid(len(outcomes), n_valid, is_valid) or _why(lines, exit_code)
+    elif outcomes and not is_valid and stopped is None:
+        text = f"{len(outcomes) - n_valid} of {len(outcomes)} cases are not valid" if n_valid else "no case is valid"
+        why = f"{text}: the board was busy, hot or unstable"
+    elif stopped is None:
+        why = _why(lines, exit_code)
     return CellEnd(
         ending=ending,
         exit_code=exit_code if stopped is None else None,
@@ -177,13 +182,6 @@ def _fails(plain: Mapping[str, Any], outcomes: Sequence[Outcome]) -> bool:
     fails = [Outcome.SUSPECT] if "--perf-suspect=fail" in asked else []
     fails += [each for each in Outcome if each.fails or ("--perf-strict" in asked and not each.decides)]
     return any(outcome in fails for outcome in outcomes)
-
-
-def _invalid(n_cases: int, n_valid: int, is_valid: bool) -> str | None:
-    if is_valid or not n_cases:
-        return None
-    told = f"{n_cases - n_valid} of {n_cases} cases are not valid" if n_valid else "no case is valid"
-    return f"{told}: the board was busy, hot or unstable"
 
 
 def _why(lines: Sequence[str], exit_code: int) -> str:

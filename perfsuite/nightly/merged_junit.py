@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, Ending
-from perfsuite.nightly.plan import Cell, NightPlan
+from perfsuite.nightly.night_plan import Cell, NightPlan
 from perfsuite.records.whole_file import write_whole_binary
 
 #: What XML 1.0 cannot hold in any spelling (its section 2.2, production Char).
@@ -51,16 +51,19 @@ def _head(totals: Mapping[str, int]) -> bytes:
 
 
 def _suites(cell: Cell, night: Path, end: CellEnd | None) -> Iterator[ElementTree.Element]:
+    if end is None:
+        yield _broken(cell, "was not run")
+        return
     try:
         parsed = ElementTree.parse(night / cell.key / JUNIT_NAME)  # nosec B314  # the night's own
         found = list(parsed.getroot().iter("testsuite"))
     except (OSError, ElementTree.ParseError):
         found = []
-    for suite in found if end is not None else ():
+    for suite in found:
         suite.set("name", cell.key)
         yield suite
-    if end is None or end.ending is Ending.BROKEN:
-        yield _broken(cell, "was not run" if end is None else end.why)
+    if end.ending is Ending.BROKEN:
+        yield _broken(cell, end.why)
     elif not found:
         yield _broken(cell, f"its {JUNIT_NAME} cannot be read")
 

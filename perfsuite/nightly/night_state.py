@@ -15,7 +15,7 @@ from perfsuite import __version__
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import LockedError, PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, has_run
-from perfsuite.nightly.plan import NightPlan
+from perfsuite.nightly.night_plan import NightPlan
 from perfsuite.option_table import own_name
 from perfsuite.records.codec import read_json, to_plain
 from perfsuite.records.own_files import is_locked, open_lock
@@ -25,6 +25,14 @@ from perfsuite.records.whole_file import make_folder, place_folder, write_json
 STATE_NAME = "night.json"
 
 SCHEMA = 1
+
+#: A link to the folder of the night that was begun last.
+LATEST = "latest"
+
+_LOCK_NAME = ".lock"
+
+#: The cells of a night that was killed, which are interrupted then, end within this time.
+_ENDING_LIMIT_S = 60.0
 
 Ends = Mapping[str, CellEnd]
 
@@ -44,8 +52,6 @@ class NightOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NightState:
-    """The whole file."""
-
     commit: str | None
     suite_version: str
     #: What is asked of each cell: what must not change within a night.
@@ -83,23 +89,15 @@ def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, 
     state = read_json(path, _NightState, PerfsuiteError, _AGAIN, schema=SCHEMA)
     if differing := _difference(state.plan, _asked(plan)):
         raise PerfsuiteError(f"{path}: the plan has changed since the night began: {differing}; {_AGAIN}")
-    _refuse_other_origin(path, NightOrigin(commit=state.commit, suite_version=state.suite_version), origin)
+    if state.commit != origin.commit:
+        old, new = ((each or "none")[:12] for each in (state.commit, origin.commit))
+        began = f"the night began at commit {old}, and the working tree is at {new}; check that one out"
+        raise PerfsuiteError(f"{path}: {began}, or {_AGAIN}")
+    if state.suite_version != origin.suite_version:
+        began = f"the night began with perfsuite {state.suite_version}, and this is {origin.suite_version}"
+        raise PerfsuiteError(f"{path}: {began}; install that one, or {_AGAIN}")
     ends = {cell.key: state.cells[cell.key] for cell in plan.cells if cell.key in state.cells}
     return {key: end for key, end in ends.items() if not end.is_finished or has_run(folder / key)}
-
-
-def _refuse_other_origin(path: Path, began: NightOrigin, now: NightOrigin) -> None:
-    if began.commit != now.commit:
-        old, new = ((each or "none")[:12] for each in (began.commit, now.commit))
-        raise PerfsuiteError(
-            f"{path}: the night began at commit {old}, and the working tree is at {new}; "
-            f"check that one out, or {_AGAIN}"
-        )
-    if began.suite_version != now.suite_version:
-        raise PerfsuiteError(
-            f"{path}: the night began with perfsuite {began.suite_version}, and this is {now.suite_version}; "
-            f"install that one, or {_AGAIN}"
-        )
 
 
 def _asked(plan: NightPlan) -> dict[str, tuple[str, ...]]:
@@ -116,15 +114,6 @@ def _difference(old: Mapping[str, tuple[str, ...]], new: Mapping[str, tuple[str,
         if [*map(own_name, old[key])] != [*map(own_name, new[key])]:  # nights may have begun by short names
             return f"{key} was {' '.join(old[key])}, is {' '.join(new[key])}"
     return None
-
-
-#: A link to the folder of the night that was begun last.
-LATEST = "latest"
-
-_LOCK_NAME = ".lock"
-
-#: The cells of a night that was killed, which are interrupted then, end within this time.
-_ENDING_LIMIT_S = 60.0
 
 
 def new_night(folder: Path, plan: NightPlan, origin: NightOrigin) -> Path:
@@ -144,8 +133,8 @@ def new_night(folder: Path, plan: NightPlan, origin: NightOrigin) -> Path:
             (work / LATEST).symlink_to(night.name)
             (work / LATEST).replace(link)
     except OSError as error:
-        told = f"{folder}: no night can be made there ({error.strerror}); choose another --output"
-        raise PerfsuiteError(told) from error
+        text = f"{folder}: no night can be made there ({error.strerror}); choose another --output"
+        raise PerfsuiteError(text) from error
     return night
 
 

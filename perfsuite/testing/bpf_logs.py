@@ -116,7 +116,6 @@ class BpfLogBuilder:
     parts: list[bytes] = field(default_factory=list)
 
     def header(self) -> bytes:
-        """Return the header."""
         names = [name.encode().ljust(COUNTER_NAME_BYTES, b"\0") for name in self.counter_names]
         recorded = (EPOCH_NS, MAIN_TID, self.levels, 0, self.layout.tensor_bytes, self.n_cpus, len(names))
         fixed = HEADER.pack(MAGIC, VERSION, HEADER_BYTES, *recorded)
@@ -178,7 +177,6 @@ class BpfLogBuilder:
         self.add(BpfKind.EXPERT_IDS, ns, subject=tensor.address, value=value, tail=tail)
 
     def thread_name(self, tid: int, name: str) -> None:
-        """Add the name of a thread."""
         self.add(BpfKind.THREAD_NAME, 0, tid=tid, tail=name.encode().ljust(THREAD_NAME_BYTES, b"\0"))
 
     def probe(self, name: str, n_runs: int, run_time_ns: int) -> None:
@@ -186,15 +184,12 @@ class BpfLogBuilder:
         self.add(BpfKind.PROBE, 0, subject=run_time_ns, tail=PROBE_TAIL.pack(n_runs, name.encode()))
 
     def end(self, ns: int, *, n_lost: int = 0, reason: EndReason = EndReason.TOLD) -> None:
-        """Add the last record."""
         self.add(BpfKind.END, ns, subject=n_lost, value=reason)
 
     def content(self) -> bytes:
-        """Return the whole log."""
         return b"".join((self.header(), *self.parts))
 
     def write(self, path: Path) -> Path:
-        """Write the whole log."""
         path.write_bytes(self.content())
         return path
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.units import format_change, format_ns
@@ -95,38 +96,25 @@ def operator_id(phase: str, role: str) -> str:
 
 def planned_cases(n_cases: int, names: Sequence[str]) -> tuple[PlannedCase, ...]:
     """Return the first cases of a list that never ends: phases, cases with the given names, operators, all others."""
-    endless = itertools.chain(_phases(), _named(names), _operators(), _others())
+    endless = (
+        PlannedCase(case_id=case_id, kind=kind, base_ns=base_ns) for case_id, kind, base_ns in _endless_cases(names)
+    )
     return tuple(itertools.islice(endless, n_cases))
 
 
-def _phases() -> Iterator[PlannedCase]:
-    order = ("prefill", "decode", "end_to_end", "embedding", "copy", "softmax", "sampling")
-    for phase in order:
-        yield PlannedCase(case_id=phase_id(phase), kind="phase", base_ns=PHASES_NS[phase])
-
-
-def _named(names: Sequence[str]) -> Iterator[PlannedCase]:
-    """Cases of a third party's tests; the first two names are kinds too."""
-    for name in names:
-        yield PlannedCase(case_id=f"tokenizer/{name}", kind="tokenizer", base_ns=40_000)
-    for name in names[:2]:
-        kind = name.partition("/")[0]
-        yield PlannedCase(case_id=f"{name}/encode", kind=kind, base_ns=40_000)
-
-
-def _operators() -> Iterator[PlannedCase]:
-    for phase, whole_ns in (("prefill", PHASES_NS["prefill"]), ("decode", PHASES_NS["decode"])):
+def _endless_cases(names: Sequence[str]) -> Iterator[tuple[str, str, int | None]]:
+    for phase in ("prefill", "decode", "end_to_end", "embedding", "copy", "softmax", "sampling"):
+        yield phase_id(phase), "phase", PHASES_NS[phase]
+    # of a third party's tests; the first two names are kinds too
+    yield from ((f"tokenizer/{name}", "tokenizer", 40_000) for name in names)
+    yield from ((f"{name}/encode", name.partition("/")[0], 40_000) for name in names[:2])
+    for phase in ("prefill", "decode"):
         times = {each.role: each.prefill_ns if phase == "prefill" else each.decode_ns for each in ROLES}
-        for role, time_ns in {**times, "rest": whole_ns - sum(times.values())}.items():
-            yield PlannedCase(case_id=operator_id(phase, role), kind="operator", base_ns=time_ns)
-
-
-def _others() -> Iterator[PlannedCase]:
-    """Cases of all other kinds in turn, of ever larger shapes."""
-    for number in itertools.count():
+        times["rest"] = PHASES_NS[phase] - sum(times.values())
+        yield from ((operator_id(phase, role), "operator", time_ns) for role, time_ns in times.items())
+    for number in itertools.count():  # all other kinds in turn, of ever larger shapes
         for case_id, kind, is_timed in _round(number):
-            base_ns = random.Random(case_id).randrange(10_000, 4_000_000) if is_timed else None
-            yield PlannedCase(case_id=case_id, kind=kind, base_ns=base_ns)
+            yield case_id, kind, random.Random(case_id).randrange(10_000, 4_000_000) if is_timed else None
 
 
 def _round(number: int) -> tuple[tuple[str, str, bool], ...]:
@@ -176,43 +164,38 @@ _N_REPLICATES = 10
 _NOISE_RATIO, _SESSION_RATIO = 0.015, 0.003
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """What all cases of a made-up run share."""
-
-    seed: int
-    #: New over old of `CHOSEN_CASES` beside what their outcome says: the stored baseline has it too.
-    change_ratio: float
-    has_pairs: bool
-
-
 def planned_outcome(place: int) -> Outcome:
     """Return the outcome of the case at this place among those that did not regress."""
     return _OUTCOMES.get(place % 43, Outcome.PASS)
 
 
-def synthetic_judgement(case: PlannedCase, outcome: Outcome, circumstances: Circumstances) -> Judgement:
-    """Measure a case by chance, and judge it as planned."""
-    chance = random.Random(f"{circumstances.seed}/{case.case_id}")
+def synthetic_judgement(
+    case: PlannedCase, outcome: Outcome, *, seed: int, change_ratio: float, has_pairs: bool
+) -> Judgement:
+    """Measure a case by chance, and judge it as planned; the stored baseline of `CHOSEN_CASES` has the change, too."""
+    chance = random.Random(f"{seed}/{case.case_id}")
     if case.base_ns is None:
         return _untimed(case, outcome, chance)
-    ratio = _ratio(case, outcome, chance)
-    drift = circumstances.change_ratio if case.case_id in CHOSEN_CASES else 1.0
+    ratio = 1.0
+    if outcome in (Outcome.REGRESSED, Outcome.SUSPECT):
+        ratio = CHOSEN_CASES.get(case.case_id, _FURTHER_RATIO)
+    elif outcome is Outcome.IMPROVED:
+        ratio = chance.uniform(0.8, 0.92)
+    drift = change_ratio if case.case_id in CHOSEN_CASES else 1.0
     old_ns = case.base_ns * drift * chance.gauss(1.0, _SESSION_RATIO)
     samples = _samples(old_ns * ratio, chance)
     if outcome is Outcome.INVALID:
-        return _timed(case, outcome, samples[:2], None, "only 2 valid replicates, 3 are needed")
-    if outcome is Outcome.NEW:
-        return _timed(case, outcome, samples, None, "no baseline yet; record one with --baseline=record")
-    if outcome is Outcome.INCOMPARABLE:
-        return _timed(case, outcome, samples, None, "the baseline was recorded with threads 4, now 2")
-    return _compared(case, outcome, samples, _samples(old_ns, chance), circumstances.has_pairs and case.has_pairs)
+        samples = samples[:2]
+    if outcome in _NOT_COMPARED:
+        return _timed(case, outcome, samples, None, _NOT_COMPARED[outcome])
+    return _compared(case, outcome, samples, _samples(old_ns, chance), has_pairs and case.has_pairs)
 
 
-def _ratio(case: PlannedCase, outcome: Outcome, chance: random.Random) -> float:
-    if outcome in (Outcome.REGRESSED, Outcome.SUSPECT):
-        return CHOSEN_CASES.get(case.case_id, _FURTHER_RATIO)
-    return chance.uniform(0.8, 0.92) if outcome is Outcome.IMPROVED else 1.0
+_NOT_COMPARED = {
+    Outcome.INVALID: "only 2 valid replicates, 3 are needed",
+    Outcome.NEW: "no baseline yet; record one with --baseline=record",
+    Outcome.INCOMPARABLE: "the baseline was recorded with threads 4, now 2",
+}
 
 
 def _samples(centre_ns: float, chance: random.Random) -> tuple[int, ...]:
@@ -230,22 +213,20 @@ def _compared(
     is_open = outcome in (Outcome.SUSPECT, Outcome.INCONCLUSIVE)
     if is_open:
         reason += "; the smallest detectable change is +12.6 %, about 24 more pairs would decide"
-    judged = replace(
+    pairs: dict[str, Any] = {
+        "baseline_samples_ns": old,
+        "n_pairs": _N_REPLICATES,
+        "n_more_pairs": 24 if is_open else None,
+        "smallest_effect_ratio": 1.126 if is_open else 1.03,
+    }
+    return replace(
         _timed(case, outcome, samples, median(old), reason),
         change_ratio=ratio,
         lower_ratio=low,
         upper_ratio=high,
         margin_ratio=margin_ratio,
         resolution_ratio=margin_ratio,
-    )
-    if not in_pairs:
-        return judged
-    return replace(
-        judged,
-        baseline_samples_ns=old,
-        n_pairs=_N_REPLICATES,
-        n_more_pairs=24 if is_open else None,
-        smallest_effect_ratio=1.126 if is_open else 1.03,
+        **(pairs if in_pairs else {}),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from perfsuite import __version__
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution
@@ -16,7 +17,6 @@ from perfsuite.testing.run_cases import (
     ARCHITECTURE,
     CHOSEN_CASES,
     WORKLOAD,
-    Circumstances,
     PlannedCase,
     planned_cases,
     planned_outcome,
@@ -69,8 +69,9 @@ def synthetic_run(
     `against` is what the engine was compared with in pairs; None leaves it with its stored baseline.
     """
     cases = planned_cases(n_cases, names)
-    circumstances = Circumstances(seed=seed, change_ratio=change_ratio, has_pairs=against is not None)
-    judgements = _judgements(cases, n_regressed, circumstances)
+    outcomes = zip(cases, _outcomes(cases, n_regressed), strict=True)
+    shared: Any = {"seed": seed, "change_ratio": change_ratio, "has_pairs": against is not None}
+    judgements = tuple(synthetic_judgement(case, outcome, **shared) for case, outcome in outcomes)
     return RunFile(
         suite_version=__version__,
         started_at=started_at,
@@ -93,19 +94,17 @@ def synthetic_run(
     )
 
 
-def _judgements(cases: Sequence[PlannedCase], n_regressed: int, circumstances: Circumstances) -> tuple[Judgement, ...]:
+def _outcomes(cases: Sequence[PlannedCase], n_regressed: int) -> Iterator[Outcome]:
     known = {case.case_id for case in cases}
-    candidates = [*(each for each in CHOSEN_CASES if each in known)]
-    candidates += [case.case_id for case in cases if case.kind == "operator" and case.case_id not in CHOSEN_CASES]
-    regressed = set(candidates[:n_regressed])
-    made, place = [], 0
+    operators = (case.case_id for case in cases if case.kind == "operator")
+    regressed = list(dict.fromkeys([*(each for each in CHOSEN_CASES if each in known), *operators]))[:n_regressed]
+    place = 0
     for case in cases:
-        outcome = Outcome.REGRESSED if case.case_id in regressed else planned_outcome(place)
-        place += case.case_id not in CHOSEN_CASES
-        if case.case_id in CHOSEN_CASES and outcome is not Outcome.REGRESSED:
-            outcome = Outcome.PASS
-        made.append(synthetic_judgement(case, outcome, circumstances))
-    return tuple(made)
+        if case.case_id in CHOSEN_CASES:
+            yield Outcome.REGRESSED if case.case_id in regressed else Outcome.PASS
+        else:
+            yield Outcome.REGRESSED if case.case_id in regressed else planned_outcome(place)
+            place += 1
 
 
 def _attribution(judgements: Sequence[Judgement], names: Sequence[str]) -> Attribution:
@@ -113,27 +112,24 @@ def _attribution(judgements: Sequence[Judgement], names: Sequence[str]) -> Attri
     regressed = [each for each in judgements if each.outcome is Outcome.REGRESSED]
     phases: list[PhaseAttribution] = []
     for phase in (each for each in regressed if each.kind == "phase"):
-        beginning = f"{phase.case_id.replace('phase/', 'operator/', 1)}/"
+        beginning, lost_ns = f"{phase.case_id.replace('phase/', 'operator/', 1)}/", phase.lost_ns or 1
         operators = [each for each in regressed if each.case_id.startswith(beginning)]
-        if operators:
-            phases.append(_blamed(phase, operators, names[10 * len(phases) :]))
-    return Attribution(phases=tuple(phases))
-
-
-def _blamed(phase: Judgement, operators: Sequence[Judgement], names: Sequence[str]) -> PhaseAttribution:
-    lost_ns = phase.lost_ns or 1
-    carriers = tuple(
-        Carrier(
-            case_id=each.case_id,
-            role=_pick(names, 4, each.case_id.rpartition("/")[2]),
-            lost_ns=each.lost_ns or 0,
-            share_ratio=(each.lost_ns or 0) / lost_ns,
-            is_significant=True,
+        carriers = tuple(
+            Carrier(
+                case_id=each.case_id,
+                role=_pick(names[10 * len(phases) :], 4, each.case_id.rpartition("/")[2]),
+                lost_ns=each.lost_ns or 0,
+                share_ratio=(each.lost_ns or 0) / lost_ns,
+                is_significant=True,
+            )
+            for each in sorted(operators, key=lambda each: -(each.lost_ns or 0))[:5]
         )
-        for each in sorted(operators, key=lambda each: -(each.lost_ns or 0))[:5]
-    )
-    unexplained_ns = lost_ns - sum(each.lost_ns for each in carriers)
-    return PhaseAttribution(case_id=phase.case_id, lost_ns=lost_ns, carriers=carriers, unexplained_ns=unexplained_ns)
+        rest_ns = lost_ns - sum(each.lost_ns for each in carriers)
+        if carriers:
+            phases.append(
+                PhaseAttribution(case_id=phase.case_id, lost_ns=lost_ns, carriers=carriers, unexplained_ns=rest_ns)
+            )
+    return Attribution(phases=tuple(phases))
 
 
 def _origin(identity: str, against: str | None, names: Sequence[str]) -> RunOrigin:

@@ -75,7 +75,10 @@ def _role_ns(phase: str, planned: PlannedRole, times_ns: dict[str, int]) -> int:
 
 def _timeline(phase: str, times_ns: dict[str, int], shown: dict[str, str], chance: random.Random) -> PhaseTimeline:
     spans, now_ns = [], 2_000
-    for planned, layer in _in_order():
+    in_order: list[tuple[PlannedRole, int | None]] = [
+        (planned, layer) for layer in range(_N_LAYERS) for planned in ROLES if planned.is_layered
+    ]
+    for planned, layer in (*in_order, *((planned, None) for planned in ROLES if not planned.is_layered)):
         share_ns = _role_ns(phase, planned, times_ns) / (_N_LAYERS if planned.is_layered else 1)
         duration_ns = max(1, round(share_ns * chance.lognormvariate(0.0, 0.05)))
         spans.append(
@@ -90,12 +93,6 @@ def _timeline(phase: str, times_ns: dict[str, int], shown: dict[str, str], chanc
         now_ns += duration_ns + 150
     n_tokens = _N_PROMPT if phase == "prefill" else 1
     return PhaseTimeline(phase=phase, n_tokens=n_tokens, duration_ns=now_ns + 2_000, operators=tuple(spans))
-
-
-def _in_order() -> Iterator[tuple[PlannedRole, int | None]]:
-    for layer in range(_N_LAYERS):
-        yield from ((planned, layer) for planned in ROLES if planned.is_layered)
-    yield from ((planned, None) for planned in ROLES if not planned.is_layered)
 
 
 def _graph(phase: str, times_ns: dict[str, int], shown: dict[str, str]) -> PhaseGraph:

@@ -62,7 +62,6 @@ class SimulatedMeters:
     _n_processes: int = field(default=0, init=False)
 
     def resident(self) -> SimulatedMeter:
-        """Return the meter that stays."""
         if self._resident is None:
             self._resident = SimulatedMeter(self)
         return self._resident
@@ -100,7 +99,6 @@ class SimulatedMeter:
         )
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Return what the caller said of the case."""
         self._meters.n_calls["problem"] += 1
         return None if self._meters.problem is None else self._meters.problem(case)
 
@@ -111,12 +109,10 @@ class SimulatedMeter:
         return Deviation(error_norm=1.0 if is_wrong else _TOLERANCE / 100, tolerance=_TOLERANCE)
 
     def samples(self, case: ShapeCase, n_samples: int) -> tuple[int, ...]:
-        """Draw samples of a case."""
         self._enter("samples", (case,))
         return tuple(self._sample_ns(case) for _ in range(n_samples))
 
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
-        """Draw samples of two cases in turn."""
         self._enter("pairs", (old, new))
         pairs = [(self._sample_ns(old), self._sample_ns(new)) for _ in range(n_pairs)]
         return PairSamples(old_ns=tuple(each[0] for each in pairs), new_ns=tuple(each[1] for each in pairs))

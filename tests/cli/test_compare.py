@@ -59,7 +59,7 @@ def pytests(monkeypatch: pytest.MonkeyPatch, status: int, **fields: Any) -> list
         return status
 
     monkeypatch.setattr("perfsuite.cli.pytest_run._status", run)
-    monkeypatch.setattr("perfsuite.cli.pytest_run.refuse_mistakes", lambda *_, **__: None)
+    monkeypatch.setattr("perfsuite.cli.compare.refuse_mistakes", lambda *_, **__: None)
     return seen
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.cli.command_help import parser_of, whole_parser
 from perfsuite.cli.given_paths import _INPUTS, _OUTPUTS
 from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
-from perfsuite.cli.whole_parser import parser_of, whole_parser
 from perfsuite.device.lock import lock_holder
 from perfsuite.experiments.tracing.command import WORDS, word_parser
 from perfsuite.workload.shapes.operation_shape import Operation
@@ -235,10 +235,12 @@ def _speaking() -> Iterator[str]:
     """Yield the commands whose modules tell of progress or make remarks."""
     for path in sorted((_ROOT / "perfsuite" / "cli").glob("*.py")):
         text = path.read_text("utf-8")
-        if re.search(r"\b(progress|remarks|tell_picture)\(", text) and "def add_parser" in text:
+        is_command = "def add_parser" in text or path.stem.startswith("devices_")
+        if re.search(r"\b(progress|remarks|tell_picture)\(", text) and is_command:
             name = path.stem.replace("_", "-")
-            is_command = f"perfsuite {name}" in _PARSERS
-            yield name if is_command else path.stem.replace("_", " ", 1)  # an action, such as 'devices setup'
+            yield (
+                name if f"perfsuite {name}" in _PARSERS else path.stem.replace("_", " ", 1)
+            )  # an action, such as 'devices setup'
 
 
 @pytest.mark.parametrize("name", sorted(_speaking()))

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.cli import main
+from perfsuite import __version__
+from perfsuite.cli import devices_doctor, main
+from perfsuite.device.lock import hold_lock
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.reach import Reach
 from tests.command_streams import Refused, Streams
 
@@ -73,3 +76,29 @@ def test_a_board_is_examined_over_ssh(
     assert found["clocks"]["seen"].startswith("from 0 on: 1.80 of 1.80 GHz; from 4 on: 2.40 of 2.40 GHz")
     assert found["temperature"]["grade"] == "warn"
     assert found["clock"]["grade"] == "ok"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Return what is asked while somebody has this machine, whose lock is one of the test's own."""
+    found: list[str] = []
+    monkeypatch.setattr("perfsuite.device.lock.lock_folders", lambda: (tmp_path,))
+    monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
+    monkeypatch.setattr(devices_doctor, "_opencl", lambda *_: found.append("OpenCL") or (None, "none"))
+    monkeypatch.setattr("perfsuite.cli.devices_doctor.ebpf_obstacle", lambda _: found.append("eBPF"))
+    return found
+
+
+OWNER = LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")
+
+
+def test_nothing_is_started_beside_a_run(asked: list[str]) -> None:
+    """While somebody has the device, no OpenCL driver and no eBPF helper is asked; else both."""
+    with hold_lock(OWNER):
+        beside = devices_doctor.own_state(None)
+    assert beside.lock is not None
+    assert (beside.is_busy, beside.lock.user, asked) == (True, "ann", [])
+    assert beside.opencl_problem is None
+    assert beside.installed.suite_version == __version__
+    assert not devices_doctor.own_state(None).is_busy
+    assert asked == ["OpenCL", "eBPF"]

@@ -324,10 +324,10 @@ def test_setup_says_why_a_bundle_has_the_opencl_backend(
         folder = plant_bundle(tmp_path / "bundle")
         return Bundle(folder=folder, manifest=read_manifest(folder))
 
-    monkeypatch.setattr("perfsuite.measure.bundle.making.make_bundle", make_bundle)
+    monkeypatch.setattr("perfsuite.cli.devices_setup.make_bundle", make_bundle)
     home = str(bench.home / _HOME)
     board = replace(BOARD, opencl_loader=library)
-    monkeypatch.setattr("perfsuite.device.setup.bundle_setup.look_at_board", lambda *_: (board, home))
+    monkeypatch.setattr("perfsuite.cli.devices_setup.look_at_board", lambda *_: (board, home))
     if platform is not None:
         profile = tmp_path / "devices" / "bench.toml"
         profile.write_text(f'opencl_platform = "{platform}"\n' + profile.read_text())

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from perfsuite.cli import devices_unlock, main
+from perfsuite.cli import devices_setup, main
 from perfsuite.device.lock import hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.bundle_scripts import OLD_SETUP, suite_command
 from perfsuite.device.stability.restore_file import STATE_FOLDER
-from perfsuite.device.target import opening
+from perfsuite.device.target.opening import open_target
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
 from tests.command_streams import Streams
@@ -62,8 +62,8 @@ class Link:
 def linked(monkeypatch: pytest.MonkeyPatch, status: int, output: bytes, errors: bytes = b"") -> Link:
     """Let the way to every device be one that answers so."""
     link = Link(status, output, errors)
-    monkeypatch.setattr(opening, "open_target", lambda _: link)
-    monkeypatch.setattr(devices_unlock, "chosen_profile", lambda _: BOARD)
+    monkeypatch.setattr(devices_setup, "open_target", lambda _: link)
+    monkeypatch.setattr(devices_setup, "find_profile", lambda *_, **__: BOARD)
     return link
 
 
@@ -124,10 +124,10 @@ def test_a_boards_refusal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the device says against it is stated with the device's name; lines and escapes in it are written out."""
     linked(monkeypatch, 2, line(error="held by anna; ..."))
     with pytest.raises(LockedError, match=r"^board: held by anna"):
-        devices_unlock.answered(BOARD, ("break",))
+        devices_setup.lock_answer(BOARD, ("break",))
     linked(monkeypatch, 2, line(error="held by a\nb\x1b[31m"))
     with pytest.raises(LockedError) as told:
-        devices_unlock.answered(BOARD, ("break",))
+        devices_setup.lock_answer(BOARD, ("break",))
     assert str(told.value) == r"board: held by a\nb\x1b[31m"
 
 
@@ -145,20 +145,20 @@ def test_a_board_without_the_suite_or_with_another_is_told(
     """The line has the device's last words, and says how the suite gets there."""
     linked(monkeypatch, status, output, b"/usr/bin/python: No module named x")
     with pytest.raises(DeviceError, match=rf"board: {told}.*perfsuite devices setup board'"):
-        devices_unlock.answered(BOARD, ("break",))
+        devices_setup.lock_answer(BOARD, ("break",))
 
 
 def test_the_last_line_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell, or a Python, may have something to say first; a later suite may say more."""
     later = {**OWNER.to_plain(), "more": 1}
     linked(monkeypatch, 0, b"warning: a line\n{}\n" + line(lock=later, notes=["restored"], more=2))
-    assert devices_unlock.answered(BOARD, ("break",)) == {"lock": OWNER.to_plain(), "notes": ["restored"]}
+    assert devices_setup.lock_answer(BOARD, ("break",)) == {"lock": OWNER.to_plain(), "notes": ["restored"]}
 
 
 def test_a_board_that_was_set_up_in_python_is_told(tmp_path: Path) -> None:
     (tmp_path / "venv").mkdir()
     with pytest.raises(DeviceError, match=rf"^board: {OLD_SETUP} \(local, .*\); run 'perfsuite devices setup board'$"):
-        devices_unlock._asked("board", Reach(way="local", home=str(tmp_path)), ("state",))
+        devices_setup._asked("board", Reach(way="local", home=str(tmp_path)), ("state",))
 
 
 #: Has the lock of the machine that it runs on until its input ends.
@@ -175,7 +175,7 @@ with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="py
 @contextmanager
 def held_on(board: NamespaceBoard) -> Iterator[subprocess.Popen[bytes]]:
     """Let a process on a board, started over ssh, have its lock."""
-    target = opening.open_target(board.reach())
+    target = open_target(board.reach())
     process = target.start([sys.executable, "-c", _HOLDER])
     assert process.stdin is not None
     assert process.stdout is not None
@@ -194,11 +194,11 @@ def test_a_real_board_is_unlocked_over_ssh(fresh_board: NamespaceBoard, own_bund
     profile = replace(BOARD, reach=fresh_board.reach())
     with held_on(fresh_board) as process:
         with pytest.raises(LockedError, match=r"^board: held by anna from desk .*; wait until it has ended, or end it"):
-            devices_unlock.answered(profile, ("break",))
+            devices_setup.lock_answer(profile, ("break",))
         assert process.poll() is None
-        owner = LockOwner.from_plain(devices_unlock.answered(profile, ("break", "--force"))["lock"])
+        owner = LockOwner.from_plain(devices_setup.lock_answer(profile, ("break", "--force"))["lock"])
         assert (owner.user, process.wait(10) != 0) == ("anna", True)
-    assert devices_unlock.answered(profile, ("state",)) == {"lock": None, "notes": []}
+    assert devices_setup.lock_answer(profile, ("state",)) == {"lock": None, "notes": []}
 
 
 def test_a_board_that_started_again_is_free(fresh_board: NamespaceBoard, own_bundle: Path) -> None:
@@ -206,4 +206,4 @@ def test_a_board_that_started_again_is_free(fresh_board: NamespaceBoard, own_bun
     with held_on(fresh_board):
         fresh_board.reboot()
     profile = replace(BOARD, reach=fresh_board.reach())
-    assert devices_unlock.answered(profile, ("state",))["lock"] is None
+    assert devices_setup.lock_answer(profile, ("state",))["lock"] is None

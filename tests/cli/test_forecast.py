@@ -150,7 +150,7 @@ def board(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> BoardFacts:
         assert (profile.name, profile.conditions.start_below_celsius, command) == ("rubikpi", None, "forecast")
         yield SimpleNamespace(board=SimpleNamespace(is_local=False, facts=lambda: facts))
 
-    monkeypatch.setattr("perfsuite.cli.taken_device.taken_device", taken)
+    monkeypatch.setattr("perfsuite.cli.forecast.taken_device", taken)
     return facts
 
 

@@ -40,8 +40,8 @@ from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
 from perfsuite.measure.plan import dump_plan, dump_record, load_plan, load_record
 from perfsuite.measure.shapes.requests import ShapeAnswer
+from perfsuite.nightly.night_plan import read_plan as read_night_plan
 from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
-from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.benchmark_files import read_benchmark
 from perfsuite.records.bundle import BundledFile, content_digest, read_manifest, write_manifest
 from perfsuite.records.call_trace import CallTrace

@@ -11,8 +11,8 @@ import pytest
 
 from perfsuite.nightly.cell_end import CellEnd
 from perfsuite.nightly.conduct import Night
+from perfsuite.nightly.night_plan import Cell, NightPlan
 from perfsuite.nightly.night_state import NightOrigin
-from perfsuite.nightly.plan import Cell, NightPlan
 
 STUB = (sys.executable, str(Path(__file__).resolve().parents[1] / "nightly_stub.py"))
 

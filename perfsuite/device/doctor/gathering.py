@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.probe.readings import Readings, take_survey
 from perfsuite.device.profile import Profile
+from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, OLD_SETUP, suite_command
+from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target.shell_target import Target
-from perfsuite.errors import LinkError, PerfsuiteError
-from perfsuite.records.bundle import BundleManifest
+from perfsuite.errors import DeviceError, LinkError, PerfsuiteError
+from perfsuite.records.bundle import MANIFEST_NAME, WORKER, BundleManifest, parse_manifest
 
 
 class Grade(str, Enum):
@@ -43,7 +50,7 @@ class Finding:
 ok, warn, fail = (partial(Finding, "", grade) for grade in Grade)
 
 
-NO_READINGS = Readings(lines={})
+_NO_READINGS = Readings(lines={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +102,7 @@ class Facts:
     link_problem: str | None = None
     #: The device's clock less that of this machine; whole seconds, for shells tell no less.
     clock_difference_s: float | None = None
-    readings: Readings = NO_READINGS
+    readings: Readings = _NO_READINGS
     #: None with the reason in `suite_problem`.
     suite: SuiteState | None = None
     suite_problem: str | None = None
@@ -114,10 +121,13 @@ def gather(
     try:
         facts = replace(facts, clock_difference_s=_clock_difference_s(target))
         facts = replace(facts, readings=take_survey(target, is_twice=True))
-        suite, problem = _suite(target, profile, own_state)
-        return replace(facts, suite=suite, suite_problem=problem)
+        if profile.reach.way == "local":
+            return replace(facts, suite=own_state(profile.opencl_platform))
+        return replace(facts, suite=bundle_state(target, profile.reach.home, profile.opencl_platform))
     except LinkError as error:
         return replace(facts, link_problem=str(error).removeprefix(f"{target.text}: "))
+    except PerfsuiteError as error:
+        return replace(facts, suite_problem=str(error))
 
 
 def _clock_difference_s(target: Target) -> float | None:
@@ -132,17 +142,105 @@ def _clock_difference_s(target: Target) -> float | None:
     return min(0.0, there_s + 1.0 - before_s) if there_s < before_s else max(0.0, there_s - after_s)
 
 
-def _suite(
-    target: Target, profile: Profile, own_state: Callable[[str | None], SuiteState]
-) -> tuple[SuiteState | None, str | None]:
-    """Ask the bundle of a device; this machine is looked at from here."""
-    from perfsuite.device.doctor.bundle_state import bundle_state  # which says a `SuiteState`
+# what a device says of its bundle; no library is loaded
 
+
+#: Ends with 1 where there is no bundle, with 3 where an earlier version has set the device up. Else: where its program
+#: keeps files, the file of governors that were left set, what is free, what its lock is, and then its manifest.
+_SCRIPT = f"""
+home=$1; case $home in '~'|'~/'*) home=$HOME${{home#'~'}};; esac
+b=$home/{FOLDER}/{CURRENT}; [ -f "$b/{MANIFEST_NAME}" ] || {{ [ ! -e "$home/venv" ] || exit 3; exit 1; }}
+c=${{XDG_CACHE_HOME:-$HOME/.cache}}/perfsuite; [ -d "$c" ] || c=$home
+echo "$c"; r=$c/{STATE_FOLDER}/{FILE_NAME}; [ -e "$r" ] && echo "$r" || echo
+stat -f -c '%a %S' "$c" 2>/dev/null || df -Pk "$c" 2>/dev/null | {{ read -r _; read -r _ _ _ a _; echo "$a 1024"; }}
+"$b/{WORKER}" lock state | tr -d '\\n'; echo
+cat "$b/{MANIFEST_NAME}"
+"""
+
+_OLD = 3
+
+_OLD = 3
+
+#: Drivers compile, and look for their devices, when they are loaded first.
+_DEVICES_LIMIT_S = 120.0
+
+#: Before a reason of the program, on one line.
+_FAILURE_MARK = "perfsuite-worker-failed: "
+
+_NOT_ASKED = "not looked at"
+
+
+def bundle_state(target: Target, home: str, opencl_platform: str | None) -> SuiteState:
+    """Return what a device's bundle says.
+
+    While somebody may measure there, no OpenCL driver is loaded, which would disturb him.
+
+    Raises DeviceError: there is no bundle, or none of this version; LinkError: the device cannot be reached.
+    """
+    answer = target.run(["sh", "-c", _SCRIPT, "perfsuite", home])
+    lines = answer.text.split("\n", 4)
+    if answer.status or len(lines) != 5:
+        raise DeviceError(OLD_SETUP if answer.status == _OLD else f"is not there (no {home}/{FOLDER})")
+    cache_dir, restore_file, free, lock, manifest_text = lines
+    told = _last_answer(lock)
+    if told is None:
+        raise DeviceError(f"its program does not run: {answer.last_words}")
+    manifest = parse_manifest(manifest_text, f"{home}/{FOLDER}/{CURRENT}/{MANIFEST_NAME}")
+    lock_owner = None if told["lock"] is None else LockOwner.from_plain(told["lock"])
+    is_busy, blocks = lock_owner is not None, [int(each) for each in free.split() if each.isdecimal()]
+    device, problem = (None, None) if is_busy else _opencl(target, home, opencl_platform)
+    return SuiteState(
+        installed=Installed(
+            suite_version=manifest.suite_version,
+            plan_schema=manifest.plan_schema,
+            engine_build_id=manifest.engine.build_id,
+        ),
+        lock=lock_owner,
+        restore_file=restore_file or None,
+        cache_dir=cache_dir,
+        cache_free_bytes=math.prod(blocks) if len(blocks) == 2 else 0,
+        is_busy=is_busy,
+        opencl_device=device,
+        opencl_problem=problem,
+        ebpf_problem=_NOT_ASKED,
+        backend_problem=_NOT_ASKED,
+        bundle=manifest,
+    )
+
+
+def _last_answer(output: str) -> Mapping[str, Any] | None:
+    """Return the last line that is JSON of an object; None where there is none."""
+    for line in reversed(output.splitlines()):
+        try:
+            told = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        return told if isinstance(told, dict) else None
+    return None
+
+
+class _Device(msgspec.Struct):
+    """What the doctor shows of an OpenCL device."""
+
+    platform_name: str
+    device_name: str
+    driver_version: str
+    type: str
+
+
+def _opencl(target: Target, home: str, wanted: str | None) -> tuple[str | None, str | None]:
+    """Return the device that would be measured, as the bundle's program sees it, or why there is none."""
+    answer = target.run(suite_command(home, "devices"), limit_s=_DEVICES_LIMIT_S)
+    line = (answer.text.strip().splitlines() or [answer.last_words])[-1]
+    if answer.status:
+        return None, line.removeprefix(_FAILURE_MARK) or f"its program ended with {answer.status}"
     try:
-        if profile.reach.way == "local":
-            return own_state(profile.opencl_platform), None
-        return bundle_state(target, profile.reach.home, profile.opencl_platform), None
-    except LinkError:
-        raise
-    except PerfsuiteError as error:
-        return None, str(error)
+        found = msgspec.json.decode(line, type=list[_Device])
+    except msgspec.MsgspecError:
+        raise DeviceError(f"its program names no OpenCL devices, but says {line[:80]!r}") from None
+    suitable = [each for each in found if (wanted or "").lower() in each.platform_name.lower()]
+    chosen = min(suitable, key=lambda each: each.type != "gpu", default=None)  # as a run would
+    if chosen is None:
+        seen = ", ".join(sorted({each.platform_name for each in found})) or "none"
+        return None, f"no OpenCL platform has {wanted!r} in its name; there are: {seen}"
+    return f"{chosen.platform_name}: {chosen.device_name} ({chosen.type}, driver {chosen.driver_version})", None

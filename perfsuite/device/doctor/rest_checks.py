@@ -22,61 +22,42 @@ _PROCESS = re.compile(r"(\d+) \((.*)\) (.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """A program that used a processor."""
-
-    pid: int
-    name: str
-    #: Of the time of one processor.
-    share_ratio: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class _Activity:
     """What the processors did between two looks."""
 
     #: Of the time of all processors: used by anything, and taken by the hypervisor.
     busy_ratio: float
     steal_ratio: float
-    #: The busiest first.
-    processes: tuple[Process, ...]
+    #: The programs that used a processor, the busiest first: share of the time of one processor, number and name.
+    processes: tuple[tuple[float, int, str], ...]
 
 
-def activity(readings: Readings) -> Activity | None:
+def _activity(readings: Readings) -> _Activity | None:
     """Return what the processors did; None where the readings hold no two looks.
 
     *Source*: proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal, in ticks.
     """
-    looks = [_ticks(readings.text(f"cpu_ticks{number}")) for number in (1, 2)]
-    if looks[0] is None or looks[1] is None:
+    looks = [(readings.text(f"cpu_ticks{number}") or "").split()[1:9] for number in (1, 2)]
+    if not all(each.isdigit() for look in looks for each in look):
         return None
-    spent = [after - before for before, after in zip(*looks, strict=False)]
+    spent = [int(after) - int(before) for before, after in zip(*looks, strict=False)]
     total = sum(spent)
     if len(spent) < 8 or total <= 0:
         return None
     idle, steal = spent[3] + spent[4], spent[7]
     n_processors = max(1, len(processor_list(readings.text("/sys/devices/system/cpu/online") or "0")))
-    return Activity(
+    before, after = (_by_process(readings.all(f"process_ticks{number}")) for number in (1, 2))
+    shares = (
+        ((ticks - before.get(key, ticks)) * n_processors / total, *key)
+        for key, ticks in after.items()
+        if key[1] not in _OWN_NAMES
+    )
+    busy = sorted((each for each in shares if each[0] >= _LEAST_SHARE_RATIO), key=lambda each: -each[0])
+    return _Activity(
         busy_ratio=max(0.0, (total - idle - steal) / total),
         steal_ratio=max(0.0, steal / total),
-        processes=_processes(readings, ticks_per_processor=total / n_processors),
+        processes=tuple(busy[:_MOST_NAMED]),
     )
-
-
-def _ticks(line: str | None) -> list[int] | None:
-    fields = (line or "").split()[1:9]
-    return [int(each) for each in fields] if fields and all(each.isdigit() for each in fields) else None
-
-
-def _processes(readings: Readings, *, ticks_per_processor: float) -> tuple[Process, ...]:
-    before, after = (_by_process(readings.all(f"process_ticks{number}")) for number in (1, 2))
-    found = []
-    for key, ticks in after.items():
-        pid, name = key
-        share = (ticks - before.get(key, ticks)) / ticks_per_processor
-        if share >= _LEAST_SHARE_RATIO and name not in _OWN_NAMES:
-            found.append(Process(pid=pid, name=name, share_ratio=share))
-    return tuple(sorted(found, key=lambda each: -each.share_ratio)[:_MOST_NAMED])
 
 
 def _by_process(lines: tuple[str, ...]) -> dict[tuple[int, str], int]:
@@ -170,20 +151,20 @@ def swap(facts: Facts) -> Finding | None:
 
 def load(facts: Facts) -> Finding | None:
     """Whether other programs take processors; over one second, with the programs' names."""
-    found = activity(facts.readings)
+    found = _activity(facts.readings)
     if found is None:
         return None
-    told = ", ".join(f"{each.name} {each.share_ratio:.0%}" for each in found.processes)
-    seen = f"{found.busy_ratio:.0%} of the processors busy" + (f" ({told} of one)" if told else "")
+    text = ", ".join(f"{name} {share:.0%}" for share, _, name in found.processes)
+    seen = f"{found.busy_ratio:.0%} of the processors busy" + (f" ({text} of one)" if text else "")
     if found.busy_ratio <= _MOST_BUSY_RATIO:
         return ok(seen)
-    mend = f"end it: kill {found.processes[0].pid}" if found.processes else "look with top"
+    mend = f"end it: kill {found.processes[0][1]}" if found.processes else "look with top"
     return warn(seen, f"{mend}; or measure when it has ended")
 
 
 def steal(facts: Facts) -> Finding | None:
     """Whether the hypervisor takes processors."""
-    found = activity(facts.readings)
+    found = _activity(facts.readings)
     if found is None or found.steal_ratio <= _MOST_STEAL_RATIO:
         return None
     seen = f"{found.steal_ratio:.1%} of the time was the hypervisor's"

@@ -19,13 +19,12 @@ from perfsuite.device.farm.client import (
     new_holder,
     parsed_reservations,
     places,
-    refuse_without_labgrid,
 )
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.farm.supervision import Supervision, break_lock
 from perfsuite.device.profile.values import Port
 from perfsuite.device.reach import Reach
-from perfsuite.errors import DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError
+from perfsuite.errors import DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError, require
 from perfsuite.records.codec import from_plain
 
 _KIND = "NetworkService"
@@ -103,7 +102,11 @@ def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float) -> str:
                 f"no board with {wanted} was free within {client.request.wait_limit_s:g} s: {told}; wait longer with "
                 "--farm-wait=2h, or break the lock of a run that is dead with --farm-break=PLACE"
             )
-        state = _waited(client, reservation.token, min(left_s, _LOOK_PERIOD_S))
+        # which also keeps the reservation from expiring
+        printed = client.call_or_none("wait", reservation.token, limit_s=max(min(left_s, _LOOK_PERIOD_S), 2.0))
+        if printed is not None:
+            states = [line.partition(":")[2].strip() for line in printed.splitlines() if line.startswith("state:")]
+            state = states[-1] if states else "unknown"
     if state not in ("allocated", "acquired"):
         raise PerfsuiteError(f"labgrid: the reservation of {wanted} is {state}; somebody cancelled it, run again")
     return reservation.token
@@ -119,15 +122,6 @@ def _holder_text(client: Client, place: Place) -> str:
     if place.holder.is_alive_here is False:
         return f"{text}, and no such process is here any more; --farm-break={place.name} breaks the lock"
     return text
-
-
-def _waited(client: Client, token: str, limit_s: float) -> str:
-    """Wait a while, which also keeps the reservation from expiring; return its state."""
-    printed = client.call_or_none("wait", token, limit_s=max(limit_s, 2.0))
-    if printed is None:
-        return "waiting"
-    states = [line.partition(":")[2].strip() for line in printed.splitlines() if line.startswith("state:")]
-    return states[-1] if states else "unknown"
 
 
 def refuse_unknown_kind(client: Client, kind: str) -> None:
@@ -177,10 +171,10 @@ def borrowed_board(
     no board was free within the limit, or a lock that had to be broken is that of a run that is alive; LinkError: the
     coordinator cannot be reached.
     """
-    refuse_without_labgrid()
+    require("labgrid", "--farm")
     if reach.way in ("adb", "serial"):
-        told = f"--farm: a board of a farm is reached by ssh, and this device by {reach.way}; name another --device"
-        raise DeviceError(told)
+        text = f"--farm: a board of a farm is reached by ssh, and this device by {reach.way}; name another --device"
+        raise DeviceError(text)
     client = Client(request=request, holder=new_holder())
     refuse_unknown_kind(client, kind)  # a coordinator that is away is found before anything is begun
     if request.broken_place is not None:
@@ -193,7 +187,14 @@ def borrowed_board(
         tell(f"borrowed {place} ({board.reach.text}) as {client.holder.name}")
         yield board
     finally:
-        _give_back(supervision, place, tell)
+        try:
+            given = supervision.give_back()
+            if place is not None and place not in given:
+                tell(f"{place} was no longer this run's: somebody broke its lock, or the coordinator was started anew")
+            elif place is not None:
+                tell(f"gave {place} back")
+        except PerfsuiteError as error:  # the run's own end counts for more
+            tell(f"the board was not given back: {error}; its supervisor tries for 10 min")
 
 
 def _usable_place(
@@ -213,7 +214,10 @@ def _usable_place(
             if place in client.request.avoided_places and others - client.request.avoided_places:
                 raise DeviceError(f"{place} must be avoided")
             found = place_reach(client, place, reach)
-            _look_at(place, found, look)
+            try:
+                look(found)
+            except (LinkError, MeasurementError) as error:  # another one of its kind may stand in for it
+                raise DeviceError(f"place {place}: {error}") from None
         except (DeviceError, RefusedError) as error:
             n_refused += isinstance(error, RefusedError)
             if len(others) <= n_refused:
@@ -224,7 +228,6 @@ def _usable_place(
 
 
 def _locked(client: Client, token: str) -> str:
-    """Lock the place of a reservation, and return it."""
     try:
         locked = re.search(r"^acquired place (.+)$", client.call("-p", f"+{token}", "acquire"), re.MULTILINE)
     except RefusedError as error:
@@ -233,24 +236,3 @@ def _locked(client: Client, token: str) -> str:
     if locked is None:
         raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
     return locked[1]
-
-
-def _look_at(place: str, reach: Reach, look: Callable[[Reach], None]) -> None:
-    """Raise the DeviceError of a board that cannot be reached, which another one of its kind may stand in for."""
-    try:
-        look(reach)
-    except (LinkError, MeasurementError) as error:
-        raise DeviceError(f"place {place}: {error}") from None
-
-
-def _give_back(supervision: Supervision, place: str | None, tell: Tell) -> None:
-    """Give back, and tell what went wrong: the run's own end counts for more."""
-    try:
-        given = supervision.give_back()
-    except PerfsuiteError as error:
-        tell(f"the board was not given back: {error}; its supervisor tries for 10 min")
-        return
-    if place is not None and place not in given:
-        tell(f"{place} was no longer this run's: somebody broke its lock, or the coordinator was started anew")
-    elif place is not None:
-        tell(f"gave {place} back")

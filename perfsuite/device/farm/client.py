@@ -1,22 +1,16 @@
-"""Calls of labgrid's own client, a program of its own for each, with a limit of time.
+"""Calls of labgrid's own client, a program of its own for each, with a limit of time, and what they print.
 
 A program, and not its library: gRPC's threads and labgrid's event loop stay out of a process that measures and starts
 workers, a call that hangs can be ended, and the command line is the interface that labgrid documents.
 
-Places and reservations as labgrid's client lists them.
+labgrid locks a place for a host and a user. Each run calls itself by a user of its own, so that two runs of one person
+on one host contend like strangers: ``USER+perfsuite-TIME-PID.START-HERE-X``. START is when the process started, in
+ticks since the boot, so that no later one of its number is taken for it; HERE is a digest of the boot and of the
+namespace of process numbers, without which such a number says nothing.
 
-*Source*: labgrid 26.0.1, ``labgrid-client -v places`` and ``labgrid-client reservations``: a heading such as
-``Place 'board1':``, then ``name: value`` with two spaces before it, and what belongs below it with four.
-
-Under which name a run holds a place, and what such a name tells.
-
-labgrid locks a place for a host and a user. Each run calls itself by a user of its own: two runs of one person on one
-host contend like strangers, and whoever finds a place locked reads which run has it. That user is
-``USER+perfsuite-TIME-PID.START-HERE-X``. START is when the process started, in ticks since the boot, so that no later
-one of its number is taken for it; HERE is a digest of the boot and of the namespace of process numbers, without which
-such a number says nothing.
-
-*Source*: labgrid 26.0.1, labgrid-client(1), LG_HOSTNAME and LG_USERNAME.
+*Source*: labgrid 26.0.1, labgrid-client(1), LG_HOSTNAME and LG_USERNAME; ``labgrid-client -v places`` and
+``reservations``: a heading such as ``Place 'board1':``, then ``name: value`` with two spaces before it, and what
+belongs below it with four.
 """
 
 from __future__ import annotations
@@ -29,13 +23,13 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.process_start import boot_id, is_there, pid_namespace, process_start
-from perfsuite.errors import LinkError, PerfsuiteError, require
+from perfsuite.errors import LinkError, PerfsuiteError
 
 _TIME = "%Y%m%dT%H%M%SZ"
 _RUN = re.compile(r"(?P<user>.+)\+perfsuite-(?P<time>\d{8}T\d{6}Z)-(?P<pid>\d+)\.(?P<ticks>\d+)-(?P<here>\w+)-\w+")
@@ -51,14 +45,16 @@ class Holder:
 
     @property
     def name(self) -> str:
-        """The name that labgrid knows."""
         return f"{self.host}/{self.user}"
+
+    @property
+    def _run(self) -> re.Match[str] | None:
+        return _RUN.fullmatch(self.user)
 
     @property
     def pid(self) -> int | None:
         """The process of the run on its host; None where the holder is no run of the suite."""
-        match = _RUN.fullmatch(self.user)
-        return int(match["pid"]) if match else None
+        return int(self._run["pid"]) if self._run else None
 
     @property
     def is_alive_here(self) -> bool | None:
@@ -66,20 +62,19 @@ class Holder:
 
         It cannot for another host, another boot or another container of this one, and for what is no run of the suite.
         """
-        match = _RUN.fullmatch(self.user)
-        if match is None or self.host != _host() or match["here"] != _here():
+        run = self._run
+        if run is None or self.host != _host() or run["here"] != _here():
             return None
-        return is_there(int(match["pid"]), int(match["ticks"]))
+        return is_there(int(run["pid"]), int(run["ticks"]))
 
     @property
     def text(self) -> str:
         """Who it is, which run, and since when."""
-        match = _RUN.fullmatch(self.user)
-        if match is None:
+        run = self._run
+        if run is None:
             return f"{self.user} on {self.host}"
-        since = datetime.strptime(match["time"], _TIME)
-        told = f"run of process {match['pid']}, since {since:%Y-%m-%d %H:%M:%S} UTC"
-        return f"{match['user']} on {self.host} ({told})"
+        since = datetime.strptime(run["time"], _TIME)
+        return f"{run['user']} on {self.host} (run of process {run['pid']}, since {since:%Y-%m-%d %H:%M:%S} UTC)"
 
 
 def new_holder() -> Holder:
@@ -88,11 +83,10 @@ def new_holder() -> Holder:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         user = str(os.getuid())
-    began = datetime.now(timezone.utc)
-    started = process_start(os.getpid())
+    began, started = datetime.now(timezone.utc).strftime(_TIME), process_start(os.getpid())
     process = f"{os.getpid()}.{started.ticks if started else 0}-{_here()}"
-    told = f"{user.replace('/', '_')}+perfsuite-{began.strftime(_TIME)}-{process}-{secrets.token_hex(3)}"
-    return Holder(host=_host(), user=told)
+    text = f"{user.replace('/', '_')}+perfsuite-{began}-{process}-{secrets.token_hex(3)}"
+    return Holder(host=_host(), user=text)
 
 
 def holder_named(name: str) -> Holder:
@@ -151,9 +145,14 @@ class Client:
 
     def call_or_none(self, *words: str, limit_s: float) -> str | None:
         """Return what the client prints, or None where it was still at it when the limit had passed; raises alike."""
+        # env sets the variables, so that all others stay as they are
+        unset = [part for name in _STEERING for part in ("-u", name)]
+        named = (f"LG_HOSTNAME={self.holder.host}", f"LG_USERNAME={self.holder.user}", "GRPC_ENABLE_FORK_SUPPORT=0")
+        client = ("env", *unset, *named, sys.executable, "-I", "-m", "labgrid.remote.client")
+        where = ("--coordinator", self.request.coordinator) if self.request.coordinator else ()
         try:
             done = subprocess.run(
-                self._command(words),
+                [*client, *where, *words],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 encoding="utf-8",
@@ -165,38 +164,18 @@ class Client:
             return None
         except OSError as error:
             raise PerfsuiteError(f"labgrid's client cannot be started ({error.strerror})") from error
-        if done.returncode:
-            raise self._failure(done.stderr)
-        return done.stdout
-
-    def _command(self, words: Sequence[str]) -> list[str]:
-        """Return the command: env sets the variables, so that all others stay as they are."""
-        unset = [part for name in _STEERING for part in ("-u", name)]
-        named = (f"LG_HOSTNAME={self.holder.host}", f"LG_USERNAME={self.holder.user}", "GRPC_ENABLE_FORK_SUPPORT=0")
-        where = ("--coordinator", self.request.coordinator) if self.request.coordinator else ()
-        return ["env", *unset, *named, sys.executable, "-I", "-m", "labgrid.remote.client", *where, *words]
-
-    def _failure(self, stderr: str) -> PerfsuiteError:
-        reason = _reason(stderr)
-        if _AWAY.search(stderr):
-            return LinkError(
+        if not done.returncode:
+            return done.stdout
+        if _AWAY.search(done.stderr):
+            raise LinkError(
                 f"labgrid's coordinator at {self.request.text} cannot be reached; start it there, "
                 "or name another with --farm=HOST:PORT"
             )
-        return RefusedError(f"labgrid: {reason}")
-
-
-def refuse_without_labgrid() -> None:
-    """Refuse a farm where labgrid is not installed. Raises PerfsuiteError: it is not."""
-    require("labgrid", "--farm")
-
-
-def _reason(stderr: str) -> str:
-    """Return the last line, which has the reason, without what the client puts before it."""
-    reason = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "no reason given")
-    for prefix in _PREFIXES:
-        reason = reason.removeprefix(prefix)
-    return reason
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        reason = lines[-1] if lines else "no reason given"
+        for prefix in _PREFIXES:
+            reason = reason.removeprefix(prefix)
+        raise RefusedError(f"labgrid: {reason}")
 
 
 _FIELD = re.compile(r"  (\w[\w ]*):(?: (.*))?")
@@ -226,12 +205,18 @@ class Reservation:
 
 def places(client: Client) -> tuple[Place, ...]:
     """Return the places of the farm; raises as `Client.call`."""
-    return tuple(_place(name, fields) for name, fields in _blocks(client.call("-v", "places"), "Place"))
-
-
-def reservations(client: Client) -> tuple[Reservation, ...]:
-    """Return the reservations of everybody; raises as `Client.call`."""
-    return parsed_reservations(client.call("reservations"))
+    found = []
+    for name, fields in _blocks(client.call("-v", "places"), "Place"):
+        acquired = fields.get("acquired", "None")
+        tags = (pair.partition("=") for pair in fields.get("tags", "").split(", ") if pair)
+        place = Place(
+            name=name,
+            tags={key: value for key, _, value in tags},
+            holder=None if acquired in ("", "None") else holder_named(acquired),
+            token=fields.get("reservation") or None,
+        )
+        found.append(place)
+    return tuple(found)
 
 
 def parsed_reservations(printed: str) -> tuple[Reservation, ...]:
@@ -242,27 +227,13 @@ def parsed_reservations(printed: str) -> tuple[Reservation, ...]:
     )
 
 
-def _place(name: str, fields: Mapping[str, str]) -> Place:
-    acquired = fields.get("acquired", "None")
-    tags = (pair.partition("=") for pair in fields.get("tags", "").split(", ") if pair)
-    return Place(
-        name=name,
-        tags={key: value for key, _, value in tags},
-        holder=None if acquired in ("", "None") else holder_named(acquired),
-        token=fields.get("reservation") or None,
-    )
-
-
 def _blocks(printed: str, kind: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the name of each block with its fields; what lies deeper is left out."""
-    name: str | None = None
-    fields: dict[str, str] = {}
-    for line in printed.splitlines():
+    name, fields = None, dict[str, str]()
+    for line in (*printed.splitlines(), f"{kind} '':"):
         if line.startswith(f"{kind} '") and line.endswith("':"):
             if name is not None:
                 yield name, fields
             name, fields = line[len(kind) + 2 : -2], {}
         elif match := _FIELD.fullmatch(line):
             fields.setdefault(match[1], match[2] or "")
-    if name is not None:
-        yield name, fields

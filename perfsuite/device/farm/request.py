@@ -40,7 +40,6 @@ class FarmRequest:
 
     @property
     def text(self) -> str:
-        """The coordinator in words."""
         return self.coordinator or "LG_COORDINATOR (127.0.0.1:20408 where that is not set)"
 
 

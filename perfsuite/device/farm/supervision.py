@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 from perfsuite.device.end_requests import signals_held_off
-from perfsuite.device.farm.client import Client, Holder, Place, RefusedError, places, reservations
+from perfsuite.device.farm.client import Client, Holder, RefusedError, parsed_reservations, places
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.errors import LockedError, PerfsuiteError, meant
 
@@ -30,7 +30,8 @@ def give_back(client: Client) -> tuple[str, ...]:
     """
     given: dict[str, None] = {}
     for look in range(_LOOKS + 1):
-        tokens = [each.token for each in reservations(client) if each.owner == client.holder]
+        reserved = parsed_reservations(client.call("reservations"))
+        tokens = [each.token for each in reserved if each.owner == client.holder]
         held = [each.name for each in places(client) if each.holder == client.holder]
         if not tokens and not held:
             break
@@ -53,7 +54,11 @@ def break_lock(client: Client, name: str) -> str:
 
     Raises LockedError: a run that is alive on this machine has it; PerfsuiteError: there is no such place.
     """
-    place = _found(client, name)
+    found = {place.name: place for place in places(client)}
+    if name not in found:
+        text = f"it has {', '.join(found) or 'none'}{meant(name, found)}"
+        raise PerfsuiteError(f"--farm-break={name}: the farm has no such place; {text}")
+    place = found[name]
     if place.holder is None:
         return f"{name} is not locked; nothing is broken"
     if place.holder.is_alive_here:
@@ -65,16 +70,6 @@ def break_lock(client: Client, name: str) -> str:
         _cancel(client, place.token)
     _release(client, name, place.holder.name)
     return f"broke the lock of {place.holder.text} on {name}"
-
-
-def _found(client: Client, name: str) -> Place:
-    found = places(client)
-    for place in found:
-        if place.name == name:
-            return place
-    names = [place.name for place in found]
-    told = f"it has {', '.join(names) or 'none'}{meant(name, names)}"
-    raise PerfsuiteError(f"--farm-break={name}: the farm has no such place; {told}")
 
 
 def _cancel(client: Client, token: str) -> None:
@@ -111,7 +106,6 @@ class Supervision:
 
     @property
     def pid(self) -> int:
-        """The supervisor's process."""
         return self._process.pid
 
     def give_back(self) -> tuple[str, ...]:

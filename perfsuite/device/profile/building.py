@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from perfsuite.device.machine import Conditions
-from perfsuite.device.profile.file import TODO
+from perfsuite.device.profile.file import TODO, ProfileFile
 from perfsuite.device.profile.layers import Layered, layered
 from perfsuite.device.profile.record import Profile
-from perfsuite.device.profile.values import Tables
+from perfsuite.device.profile.values import BY_KIND, Tables
 from perfsuite.device.reach import HOMES, Reach
 from perfsuite.errors import DeviceError
 from perfsuite.records.codec import from_plain
@@ -62,8 +63,8 @@ def _reach(name: str, said: Mapping[str, Any], layers: Layered) -> Reach:
     way = plain.pop("way", "local")
     for key in plain:
         if key not in _KEYS_OF[way]:
-            told = f"{layers.where('reach', key)}: [reach] {key} = {plain[key]!r} with way = {way!r}"
-            raise DeviceError(f"{told}, which takes {', '.join(_KEYS_OF[way])} alone")
+            text = f"{layers.where('reach', key)}: [reach] {key} = {plain[key]!r} with way = {way!r}"
+            raise DeviceError(f"{text}, which takes {', '.join(_KEYS_OF[way])} alone")
     for key in ("identity_file", "known_hosts_file"):
         if key in plain:
             plain[key] = _path(plain[key], layers, key)
@@ -109,3 +110,58 @@ def find_profile(name: str, *, folders: Sequence[Path] | None = None, asked: str
         its value, and what is accepted.
     """
     return built(name, layered(name, asked, folders=folders))
+
+
+# what a profile says in the end, value by value, with the file that each is from
+
+
+_TOLD = ("description", "kind", "memory_bytes", "default_model", "opencl_platform")
+_SHARES = ("session_spread_ratio", "max_waiting_ratio", "max_others_ratio", "ceiling_spread_ratio", "forecast_least_ns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileValue:
+    """One value of a profile."""
+
+    #: The way to it in the file: ``reach.port``.
+    key: str
+    #: As a run takes it; None where there is none.
+    value: object
+    #: The file that it is from; None where nobody said, and it is what the suite takes then.
+    file: ProfileFile | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileAccount:
+    """A profile, and where all of it comes from."""
+
+    profile: Profile
+    #: Its own file first, then those that it extends.
+    files: tuple[ProfileFile, ...]
+    values: tuple[ProfileValue, ...]
+    #: The file that the theoretical peaks are from; None where there are none.
+    peaks_file: ProfileFile | None
+
+
+def profile_account(name: str, *, folders: Sequence[Path] | None = None, asked: str = "--device=") -> ProfileAccount:
+    """Read a profile with where it comes from; raises as `perfsuite.device.profile.find_profile` does."""
+    layers = layered(name, asked, folders=folders)
+    profile = built(name, layers)
+    return ProfileAccount(
+        profile=profile,
+        files=layers.files,
+        values=tuple(
+            ProfileValue(key=".".join(keys), value=value, file=layers.origins.get(keys))
+            for keys, value in _said(profile)
+        ),
+        peaks_file=layers.origins.get(("theoretical",)),
+    )
+
+
+def _said(profile: Profile) -> Iterator[tuple[tuple[str, ...], object]]:
+    yield from (((name,), getattr(profile, name)) for name in _TOLD)
+    yield from ((("reach", name), value) for name, value in asdict(profile.reach).items())
+    yield from ((("conditions", name), value) for name, value in asdict(profile.conditions).items())
+    yield from ((("judging", name), getattr(profile, name)) for name in _SHARES)
+    for table in BY_KIND:
+        yield from ((("judging", table, name), value) for name, value in getattr(profile, table).items())

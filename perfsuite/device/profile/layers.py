@@ -52,9 +52,10 @@ def layered_from(first: ProfileFile, *, folders: Sequence[Path] | None = None) -
     chain = _chain(first, folders)
     tables: dict[str, Any] = {}
     origins: dict[tuple[str, ...], ProfileFile] = {}
-    for file, plain in reversed(chain):
+    host = shipped_file(HOST)  # from which what nobody says of judging is
+    judging = {"judging": host.tables()["judging"]}
+    for file, plain in ((host, judging), *reversed(chain)):
         _lay(tables, plain, (), file, origins)
-    tables["judging"] = _judging(tables.get("judging", {}), origins)
     return Layered(files=tuple(file for file, _ in chain), tables=tables, origins=origins)
 
 
@@ -105,15 +106,3 @@ def _lay(
         else:
             below[key] = value
             origins[(*keys, key)] = file
-
-
-def _judging(said: Mapping[str, Any], origins: dict[tuple[str, ...], ProfileFile]) -> dict[str, Any]:
-    """Return ``[judging]`` with what nobody said from that of the host as it ships."""
-    file = shipped_file(HOST)
-    judging: dict[str, Any] = {}
-    defaults: dict[tuple[str, ...], ProfileFile] = {}
-    _lay(judging, file.tables()["judging"], ("judging",), file, defaults)
-    for keys, each in defaults.items():
-        origins.setdefault(keys, each)
-    _lay(judging, said, ("judging",), file, {})
-    return judging

@@ -102,5 +102,4 @@ class Profile:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is this machine."""
         return self.reach.way == "local"

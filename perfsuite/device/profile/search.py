@@ -46,8 +46,12 @@ def profile_files(name: str, *, folders: Sequence[Path] | None = None) -> tuple[
     """Return the files of a profile in the order in which they are looked for; the first is the one that is meant."""
     if not is_name(name):
         return ()
-    own = (folder for folder in _chosen(folders) if _exists(folder / f"{name}{SUFFIX}"))
-    return *(_own(name, folder) for folder in own), *([shipped_file(name)] if name in shipped_names() else [])
+    own = [
+        ProfileFile(name=name, place=place, where=str(place), folder=folder)
+        for folder in _chosen(folders)
+        if _exists(place := folder / f"{name}{SUFFIX}")
+    ]
+    return *own, *([shipped_file(name)] if name in shipped_names() else [])
 
 
 def shipped_file(name: str) -> ProfileFile:
@@ -65,11 +69,6 @@ def unknown_device(name: str, asked: str, *, folders: Sequence[Path] | None = No
 
 def _chosen(folders: Sequence[Path] | None) -> Sequence[Path]:
     return own_folders() if folders is None else folders
-
-
-def _own(name: str, folder: Path) -> ProfileFile:
-    place = folder / f"{name}{SUFFIX}"
-    return ProfileFile(name=name, place=place, where=str(place), folder=folder)
 
 
 def _names(folder: Path) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfsuite.device.probe.readings import Readings
@@ -40,31 +39,20 @@ class BoardSurvey:
 def read_board(readings: Readings) -> BoardSurvey:
     """Read what a survey told of a board."""
     libc = readings.text("libc") or ""
-    found = _VERSION.search(libc)
-    is_glibc = "glibc" in libc.lower() or "GNU" in libc
+    found, lower = _VERSION.search(libc), libc.lower()
+    is_glibc = "glibc" in lower or "GNU" in libc
+    disk = (readings.text("disk") or "").split()  # as ``df -Pk`` told it
+    named = (line.partition(":") for line in readings.all("/proc/cpuinfo"))  # Arm's ``Features``, x86's ``flags``
+    features = [frozenset(text.split()) for name, _, text in named if name.strip() in ("Features", "flags")]
     return BoardSurvey(
         machine=readings.text("machine") or "",
         glibc=found[1] if is_glibc and found is not None else None,
-        has_musl="musl" in libc.lower(),
+        has_musl="musl" in lower,
         is_android=readings.text("ro.build.version.release") is not None,
-        features=frozenset.intersection(*features) if (features := list(_features(readings))) else frozenset(),
-        free_bytes=_free_disk_bytes(readings),
+        features=frozenset.intersection(*features) if features else frozenset(),
+        free_bytes=int(disk[3]) * 1024 if len(disk) > 4 and disk[3].isdigit() else None,
         opencl_loader=readings.text("opencl_loader"),
     )
-
-
-def _free_disk_bytes(readings: Readings) -> int | None:
-    """Return what is free on the disk that the bundle goes to, as ``df -Pk`` told it."""
-    fields = (readings.text("disk") or "").split()
-    return int(fields[3]) * 1024 if len(fields) > 4 and fields[3].isdigit() else None
-
-
-def _features(readings: Readings) -> Iterator[frozenset[str]]:
-    """Yield the features of each processor: Arm's ``Features``, x86's ``flags``."""
-    for line in readings.all("/proc/cpuinfo"):
-        name, _, text = line.partition(":")
-        if name.strip() in ("Features", "flags"):
-            yield frozenset(text.split())
 
 
 def check_fit(device: str, board: BoardSurvey, manifest: BundleManifest) -> None:
@@ -74,19 +62,15 @@ def check_fit(device: str, board: BoardSurvey, manifest: BundleManifest) -> None
             f"{device}: is {board.machine or 'of an unknown machine'}, the bundle is for {manifest.target}; "
             f"make one for it with 'perfsuite bundle', or let 'perfsuite devices setup {device}' choose"
         )
-    if manifest.least_glibc is not None and board.has_musl:
-        raise DeviceError(f"{device}: has musl, the bundle needs glibc {manifest.least_glibc}; {_zig(manifest)}")
-    if manifest.least_glibc is None or board.glibc is None:
+    needed = manifest.least_glibc
+    if needed is None:
         return
-    if _numbers(board.glibc) < _numbers(manifest.least_glibc):
-        raise DeviceError(
-            f"{device}: has glibc {board.glibc}, the bundle needs {manifest.least_glibc}; {_zig(manifest)}"
-        )
-
-
-def _zig(manifest: BundleManifest) -> str:
     zig = f"{manifest.machines[0]}-linux-musl" if manifest.target.endswith("musl") else manifest.target
-    return f"make one with 'perfsuite bundle --target={zig} --compiler=zig' and name it with --bundle"
+    todo = f"make one with 'perfsuite bundle --target={zig} --compiler=zig' and name it with --bundle"
+    if board.has_musl:
+        raise DeviceError(f"{device}: has musl, the bundle needs glibc {needed}; {todo}")
+    if board.glibc is not None and _numbers(board.glibc) < _numbers(needed):
+        raise DeviceError(f"{device}: has glibc {board.glibc}, the bundle needs {needed}; {todo}")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import getpass
-import os
 import re
 import secrets
-import select
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Protocol
 
-from perfsuite.device.probe.readings import Readings, folder_there, take_survey
+from perfsuite.device.probe.readings import folder_there, take_survey
 from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room, read_board
 from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, HOLD, PART, REMOVE, REUSE, STATE, SWITCH
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError
-from perfsuite.records.bundle import (
-    MANIFEST_NAME,
-    WORKER,
-    BundledFile,
-    BundleManifest,
-    check_bundle,
-)
+from perfsuite.records.bundle import MANIFEST_NAME, WORKER, BundledFile, BundleManifest, check_bundle
 from perfsuite.records.whole_file import file_digest
 from perfsuite.units import format_bytes
 
@@ -60,8 +52,6 @@ class Telling(Protocol):
 class BundleSetUp:
     """A bundle that is in use on a device."""
 
-    #: Its folder there.
-    folder: str
     digest: str
     #: How many of its files, and bytes, were sent now.
     n_sent: int
@@ -72,7 +62,7 @@ class BundleSetUp:
 
 def look_at_board(target: Target, home: str) -> tuple[BoardSurvey, str]:
     """Return what a bundle has to suit on a board, and the folder there that `home` means."""
-    readings: Readings = take_survey(target, folder=home)
+    readings = take_survey(target, folder=home)
     return read_board(readings), folder_there(home, readings)
 
 
@@ -89,10 +79,15 @@ def set_up_bundle(
     place = f"{home}/{FOLDER}"
     with _held(target, device, place):
         state = _State.read(target, place)
-        if state.has(manifest, _manifest_digest(bundle)):
+        if state.has(manifest, file_digest(bundle / MANIFEST_NAME)):
             return _switched(target, device, place, "", manifest, state, ())
         part = f"{PART}{manifest.digest}-{secrets.token_hex(4)}"
-        missing = _reused(target, place, part, manifest, state)
+        paths = {each.sha256: path for path, each in state.files.items()}
+        there = {each: paths[each.sha256] for each in manifest.files if each.sha256 in paths}
+        if there:  # what other bundles have is taken from them
+            lines = "".join(f"{path} {part}/{each.path}\n" for each, path in there.items())
+            _script(target, REUSE, place, stdin=lines.encode())
+        missing = tuple(each for each in manifest.files if each not in there)
         check_room(device, board, size_bytes := sum(each.size_bytes for each in missing))
         if (takes_s := target.seconds_for(size_bytes)) > _LONG_S:
             tell.remark(
@@ -135,7 +130,6 @@ class _State:
         return cls(current=current, files=files)
 
     def has(self, manifest: BundleManifest, manifest_sha256: str) -> bool:
-        """Say whether a bundle is there, whole and unaltered."""
         wanted = {f"{manifest.digest}/{each.path}": (each.sha256, each.is_program) for each in manifest.files}
         wanted[f"{manifest.digest}/{MANIFEST_NAME}"] = (manifest_sha256, False)
         there = {path for path in self.files if path.startswith(f"{manifest.digest}/")}
@@ -143,23 +137,6 @@ class _State:
             self.files[path].sha256 == sha256 and (self.files[path].is_program or not is_program)
             for path, (sha256, is_program) in wanted.items()
         )
-
-    def path_of(self, sha256: str) -> str | None:
-        """Return a file there with some content."""
-        return next((path for path, each in self.files.items() if each.sha256 == sha256), None)
-
-
-def _manifest_digest(bundle: Path) -> str:
-    return file_digest(bundle / MANIFEST_NAME)
-
-
-def _reused(target: Target, place: str, part: str, manifest: BundleManifest, state: _State) -> tuple[BundledFile, ...]:
-    """Take what other bundles there have, and return what is missing still."""
-    there = {each: path for each in manifest.files if (path := state.path_of(each.sha256)) is not None}
-    if there:
-        lines = "".join(f"{path} {part}/{each.path}\n" for each, path in there.items())
-        _script(target, REUSE, place, stdin=lines.encode())
-    return tuple(each for each in manifest.files if each not in there)
 
 
 def _switched(
@@ -182,7 +159,6 @@ def _switched(
     if told.status or told.text.splitlines()[-1:] != [f"current {manifest.digest}"]:
         raise DeviceError(f"{device}: {place}/{CURRENT} was not switched: {told.last_words}; look at that folder there")
     return BundleSetUp(
-        folder=f"{place}/{manifest.digest}",
         digest=manifest.digest,
         n_sent=len(sent),
         sent_bytes=sum(each.size_bytes for each in sent),
@@ -198,15 +174,13 @@ def _held(target: Target, device: str, place: str) -> Iterator[None]:
     try:
         answer = _first_line(process)
         if answer.startswith("taken"):
-            owner = answer.split()[2:] or ["somebody"]
-            raise DeviceError(
-                f"{device}: another setup of it is under way, by {owner[0]}; run it again when that has ended"
-            )
+            owner = [*answer.split()[2:], "somebody"][0]
+            text = f"another setup of it is under way, by {owner}; run it again when that has ended"
+            raise DeviceError(f"{device}: {text}")
         if answer != "held":
             process.wait(_ENDING_LIMIT_S)
             assert process.stderr is not None
-            told = process.stderr.read()
-            raise LinkError(f"{target.text}: {answer if answer else target.link_complaint(told)}")
+            raise LinkError(f"{target.text}: {answer or target.link_complaint(process.stderr.read())}")
         yield
     finally:
         _end(process)
@@ -215,14 +189,12 @@ def _held(target: Target, device: str, place: str) -> Iterator[None]:
 def _first_line(process: subprocess.Popen[bytes]) -> str:
     """Return the first line of a program's output; "" where it ends without, or is silent for too long."""
     assert process.stdout is not None
-    heard, until_s = b"", time.monotonic() + _HOLD_LIMIT_S
-    while b"\n" not in heard:
-        ready, _, _ = select.select([process.stdout], [], [], max(0.0, until_s - time.monotonic()))
-        chunk = os.read(process.stdout.fileno(), 4096) if ready else b""
-        if not chunk:
-            return ""
-        heard += chunk
-    return heard.partition(b"\n")[0].decode("utf-8", "replace").strip()
+    limit = Timer(_HOLD_LIMIT_S, process.kill)
+    limit.start()
+    try:
+        return process.stdout.readline().decode("utf-8", "replace").strip()
+    finally:
+        limit.cancel()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

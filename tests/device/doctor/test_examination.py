@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.doctor.bundle_state import bundle_state
 from perfsuite.device.doctor.examination import examine
-from perfsuite.device.doctor.gathering import gather
+from perfsuite.device.doctor.gathering import bundle_state, gather
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import Conditions
 from perfsuite.device.profile import find_profile

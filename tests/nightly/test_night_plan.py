@@ -8,9 +8,8 @@ import pytest
 
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
-from perfsuite.nightly import plan_file
-from perfsuite.nightly.plan import NightPlan
-from perfsuite.nightly.plan_file import read_plan
+from perfsuite.nightly import night_plan
+from perfsuite.nightly.night_plan import NightPlan, read_plan
 
 WHOLE = """
 schema = 1
@@ -132,8 +131,8 @@ def test_ten_thousand_cells_look_up_each_device_and_each_model_once(
         asked.append(name)
         return find_profile(name)
 
-    monkeypatch.setattr(plan_file, "find_profile", noted)
-    monkeypatch.setattr(plan_file, "refuse_unknown_model", asked.append)
+    monkeypatch.setattr(night_plan, "find_profile", noted)
+    monkeypatch.setattr(night_plan, "refuse_unknown_model", asked.append)
     scenarios = [f"p{number}-g4" for number in range(1, 101)]
     boards = "".join(f'[[board]]\nname = "b{number}"\ndevice = "host"\n' for number in range(100))
     text = f'schema = 1\nmodels = ["one.gguf"]\nscenarios = {scenarios}\n{boards}'

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.cli import bundle_plan, main
+from perfsuite.cli import bundle, main
 from perfsuite.measure.bundle.making import Bundle
 from perfsuite.records.bundle import read_manifest
 from tests.command_streams import Refused, Streams
 
 from .test_devices_setup import plant_bundle
 
-_MAKE = "perfsuite.measure.bundle.making.make_bundle"
+_MAKE = "perfsuite.cli.bundle.make_bundle"
 
 
 @pytest.mark.long_but_first
@@ -58,8 +58,8 @@ def test_a_plan_says_what_its_times_are_compared_with(
     def ask(words: list[str], **_: object) -> None:
         (Path(words[-1].partition("=")[2]) / "requests").mkdir()
 
-    monkeypatch.setattr(bundle_plan, "refuse_mistakes", lambda *_, **__: None)
-    monkeypatch.setattr(bundle_plan, "ask_pytest", ask)
+    monkeypatch.setattr(bundle, "refuse_mistakes", lambda *_, **__: None)
+    monkeypatch.setattr(bundle, "ask_pytest", ask)
     words = ["bundle", "--quiet", "--plan", "-o", str(tmp_path / "job"), "--", "--device=rubikpi", "--threads=2"]
     assert main(words) == 0
     manifest = read_manifest(made)
