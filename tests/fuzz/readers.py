@@ -39,7 +39,6 @@ from perfsuite.measure.engine_store import read_entry
 from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
 from perfsuite.measure.plan import dump_plan, dump_record, load_plan, load_record
-from perfsuite.measure.shapes.requests import ShapeAnswer
 from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
 from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.benchmark_files import read_benchmark
@@ -283,11 +282,6 @@ def _engine_record(path: Path) -> Any:
     return record
 
 
-def _shape_lines(path: Path) -> Any:
-    lines = path.read_text("utf-8", "replace").split("\n")
-    return [ShapeAnswer.from_line(line) for line in lines]
-
-
 def _scores(path: Path) -> Any:
     return read_harness_score([path], "arc_easy", "acc_norm")
 
@@ -396,7 +390,6 @@ READERS: Mapping[str, Reader] = {
         seeds=("smollm2-135m-l2-q8_0-siso.msgpack",),
         seal=_plan_sealed,
     ),
-    "shape-lines": Reader(form=Form.JSON_LINES, read=_shape_lines),
     "shape-id": Reader(form=Form.TEXT, read=lambda path: ShapeCase.from_id(path.read_text("utf-8", "replace"))),
     "kept-shapes": Reader(
         form=Form.JSON,

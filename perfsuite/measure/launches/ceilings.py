@@ -28,7 +28,7 @@ from perfsuite.expectation.roofline.ceiling import Ceiling, Rate
 from perfsuite.measure.launches.contents import counted, drawn_array
 from perfsuite.measure.launches.plan import LaunchStep, PlannedLaunch, StepKind
 from perfsuite.measure.launches.planning import LaunchWriter
-from perfsuite.measure.launches.session import LaunchSession, own_source
+from perfsuite.measure.launches.session import LaunchSession, kept_log, own_source
 from perfsuite.measure.opencl_ceiling_work import (
     EXTENSIONS,
     FLOAT_BYTES,
@@ -224,7 +224,9 @@ class _PlannedCeilings:
             return str(told["refused"])
         kind, part, width = kernel
         if "unbuilt" in told:
-            path = self._session.kept_log(f"ceilings-{part.lower()}{width}", told["unbuilt"])
+            path = kept_log(
+                self._session.log_dir, f"ceilings-{part.lower()}{width}", self._session.device, told["unbuilt"]
+            )
             return f"part {part} of {SOURCE} does not build; see {path}"
         is_right = told["is_guard_whole"] and (
             self._is_stream_right(kernel, told) if part == "STREAM" else told["sha256"] == _digest(self._chains(kernel))

@@ -92,10 +92,11 @@ def own_kernels(environment: Mapping[str, str]) -> OwnKernels:
 
 @cache
 def _own_kernels(_: frozenset[tuple[str, str]], cache_dir: str) -> OwnKernels:
-    return OwnKernels(read_there=_kernel_source, cache_dir=cache_dir)
+    return OwnKernels(read_there=kernel_source, cache_dir=cache_dir)
 
 
-def _kernel_source(path: Path) -> bytes:
+def kernel_source(path: Path) -> bytes:
+    """Return the text of a file of kernels on this machine; `OpenClError` where there is none."""
     try:
         return path.read_bytes()
     except OSError as error:

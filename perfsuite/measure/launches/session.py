@@ -9,6 +9,7 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
+from perfsuite.measure.kernel_launches import LaunchForm
 from perfsuite.measure.launches.judged_outputs import JudgedOutputs
 from perfsuite.measure.launches.plan import DeviceLimits
 from perfsuite.measure.launches.planning import LaunchWriter
@@ -48,15 +49,7 @@ class LaunchSession:
         told = self.run(writer.plan(cache_dir=self.cache_dir, n_threads=n_threads, built_dir=built_dir))
         if (failed := told.get("unbuilt")) is None:
             return told
-        launch, device = writer.described[failed["launch"]], self.device.device_name
-        path = self.kept_log(f"{Path(launch.source).stem}-{launch.entry}", failed["log"])
-        raise MeasurementError(f"kernel {launch.entry} of {launch.source} does not build for {device}; see {path}")
-
-    def kept_log(self, name: str, log: str) -> Path:
-        """Keep the log of a build that failed, and return where."""
-        path = self.log_dir / f"{name}.build.log"
-        write_whole_bytes(path, f"device: {self.device.device_name}\n{log}\n".encode(), MeasurementError)
-        return path
+        raise unbuilt_error(writer.described[failed["launch"]], self.device, self.log_dir, failed["log"])
 
     def old_source(self, folder: Path, name: str) -> str:
         """Return the text of a file of kernels on the board; `OpenClError` where it is none."""
@@ -64,6 +57,20 @@ class LaunchSession:
             return self.read_there(folder / name).decode("utf-8")
         except UnicodeDecodeError:
             raise OpenClError(f"{folder / name}: is not a text; expected the kernels' sources there") from None
+
+
+def kept_log(log_dir: Path, name: str, device: OpenClDevice, log: str) -> Path:
+    """Keep the log of a build that failed, and return where."""
+    path = log_dir / f"{name}.build.log"
+    write_whole_bytes(path, f"device: {device.device_name}\n{log}\n".encode(), MeasurementError)
+    return path
+
+
+def unbuilt_error(launch: LaunchForm, device: OpenClDevice, log_dir: Path, log: str) -> MeasurementError:
+    """Keep the log of a kernel that does not build, and return the error that names it."""
+    path = kept_log(log_dir, f"{Path(launch.source).stem}-{launch.entry}", device, log)
+    where = f"kernel {launch.entry} of {launch.source}"
+    return MeasurementError(f"{where} does not build for {device.device_name}; see {path}")
 
 
 def own_source(name: str) -> str:

@@ -15,8 +15,16 @@ from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads
 from perfsuite.measure.plan import ShapesPlan
-from perfsuite.measure.shapes.meter import BenchDescription, Deviation, PairSamples, ShapeMeter, ShapeMeters
-from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeSession
+from perfsuite.measure.shapes.meter import (
+    Answer,
+    BenchDescription,
+    Deviation,
+    PairSamples,
+    ShapeMeter,
+    ShapeMeters,
+    ShapeSession,
+)
+from perfsuite.measure.shapes.sampler import Sampler
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 
@@ -135,47 +143,44 @@ class ProcessMeter:
 
     def __init__(self, start: Callable[[], ShapeSession]) -> None:
         self._start = start
-        self._process: ShapeSession | None = None
+        self._session: ShapeSession | None = None
         self._is_closed = False
 
     @property
     def description(self) -> BenchDescription:
-        return self._running().description
+        return self._open_session().description
 
     def problem(self, case: ShapeCase) -> str | None:
-        return self._ask(RequestKind.PROBLEM, (case,)).problem
+        return self._ask(Sampler.problem, case)
 
     def verify(self, case: ShapeCase) -> Deviation:
-        deviation = self._ask(RequestKind.VERIFY, (case,)).deviation
-        assert deviation is not None
-        return deviation
+        return self._ask(Sampler.verify, case)
 
     def samples(self, case: ShapeCase, n_samples: int) -> tuple[int, ...]:
-        (taken_ns,) = self._ask(RequestKind.SAMPLES, (case,), n_samples=n_samples).samples_ns
-        return taken_ns
+        return self._ask(Sampler.samples, case, n_samples=n_samples)[0]
 
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
-        old_ns, new_ns = self._ask(RequestKind.PAIRS, (old, new), n_samples=n_pairs).samples_ns
+        old_ns, new_ns = self._ask(Sampler.samples, old, new, n_samples=n_pairs)
         return PairSamples(old_ns=old_ns, new_ns=new_ns)
 
     def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
         if not cases:
             return ()
-        taken_ns = self._ask(RequestKind.ROUND, cases, order_seed=order_seed, n_launches=n_launches).samples_ns
+        taken_ns = self._ask(Sampler.round, *cases, order_seed=order_seed, n_launches=n_launches)
         return tuple(first for (first,) in taken_ns)
 
     def close(self) -> None:
         """End the process, if there is one; no other one is started."""
         self._is_closed = True
-        if self._process is not None:
-            self._process.close()
+        if self._session is not None:
+            self._session.close()
 
-    def _running(self) -> ShapeSession:
+    def _ask(self, question: Callable[..., Answer], *cases: ShapeCase, **how: Any) -> Answer:
+        return self._open_session().ask(question, cases, **how)
+
+    def _open_session(self) -> ShapeSession:
         if self._is_closed:
             raise MeasurementError("shapes: this meter was closed; open another one")
-        if self._process is None or not self._process.is_open:
-            self._process = self._start()
-        return self._process
-
-    def _ask(self, kind: RequestKind, cases: Sequence[ShapeCase], **asked: Any) -> ShapeAnswer:
-        return self._running().ask(kind, tuple(case.case_id for case in cases), **asked)
+        if self._session is None or not self._session.is_open:
+            self._session = self._start()
+        return self._session
