@@ -27,7 +27,7 @@ from perfsuite.experiments.certificate.certificate import append_trial, certific
 from perfsuite.experiments.fidelity.command_published import published_fidelity
 from perfsuite.experiments.learnt_mapping import _stored as stored_mapping
 from perfsuite.experiments.said_graphs import _read as kept_graphs
-from perfsuite.experiments.shapes.kept_files import read_examples, read_kept, write_examples
+from perfsuite.experiments.shapes.kept import read_examples, read_kept, write_examples
 from perfsuite.experiments.shapes.policy_record import read_policy, write_policy
 from perfsuite.experiments.shapes.sweep_record import read_sweep, write_sweep
 from perfsuite.experiments.study.harness_scores import read_harness_score

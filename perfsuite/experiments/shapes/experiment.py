@@ -20,7 +20,7 @@ from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.workload.shapes.shape_case import SHAPE
 
 if TYPE_CHECKING:
-    from perfsuite.experiments.shapes.kept_files import KeptShape
+    from perfsuite.experiments.shapes.kept import KeptShape
 
 
 KEPT = "shape-kept"
@@ -60,8 +60,7 @@ class KeptShapes(Experiment):
         return told_judgement(case_id, KEPT, verdict.outcome, verdict.reason, change_ratio)
 
     def _verdict(self, shapes: list[KeptShape]) -> ShapeVerdict:
-        from perfsuite.experiments.shapes.kept import judge_kept  # brings SciPy, as what it needs
-        from perfsuite.experiments.shapes.kept_files import bench_of
+        from perfsuite.experiments.shapes.kept import bench_of, judge_kept
 
         judge = self.judges.of(shapes[0].case.subject)
         bench = bench_of(judge.fingerprint)
@@ -73,7 +72,7 @@ def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> K
     """Read the kept shapes of what is hunted; `BaselineError` where a file cannot be read."""
     if config.baseline_mode == "off":
         return KeptShapes(shapes={}, judges=judges)
-    from perfsuite.experiments.shapes.kept_files import read_kept
+    from perfsuite.experiments.shapes.kept import read_kept
 
     found: dict[str, list[KeptShape]] = {}
     for kept in read_kept(config.baseline_dir, config.profile.name):

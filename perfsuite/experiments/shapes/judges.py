@@ -13,7 +13,7 @@ from perfsuite.records.ceilings import Ceilings
 from perfsuite.workload.shapes.shape_case import Subject
 
 if TYPE_CHECKING:
-    from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts
+    from perfsuite.expectation.shapes.floor import ShapeForecasts
     from perfsuite.experiments.shapes.judge import ShapeJudge
 
 #: The kind whose margin holds for all shapes, hunted and kept.
@@ -44,53 +44,44 @@ class ShapeJudges:
         self._stack.close()
         self._opened.clear()
 
-    @property
-    def _platform(self) -> str | None:
-        return self.config.opencl_platform or self.config.profile.opencl_platform
-
     def _open(self, subject: Subject) -> ShapeJudge:
         from perfsuite.experiments.shapes.judge import MARGIN_RATIO, ShapeJudge
         from perfsuite.experiments.shapes.shape_property import SHAPE_DESIGNS
         from perfsuite.measure.shapes.meters import STEP_LIMIT_S, open_meters  # these bring NumPy and SciPy
 
         config, request = self.config, self.request
+        platform = config.opencl_platform or config.profile.opencl_platform
         meters = self._stack.enter_context(
             open_meters(
                 subject,
                 config.board,
                 log_dir=config.run_dir,
                 n_threads=config.n_threads,
-                platform=self._platform,
+                platform=platform,
                 kernels_dir=request.kernels_dir if subject is Subject.TILED else None,
                 engine=config.engine,
                 limit_s=STEP_LIMIT_S if subject is Subject.GGML_OPENCL else _SHAPE_LIMIT_S,
             )
         )
         _ = meters.resident().description  # starts it: a subject that cannot run is no matter of a shape
+        ceilings, is_processor = self.ceilings(), subject is Subject.GGML_CPU
+        if ceilings is not None and not is_processor and not self._is_opencl_on_processor(platform):
+            ceilings = None  # those of other devices are not measured here
         return ShapeJudge(
             meters,
             margin_ratio=config.margins.margin_ratio(HUNT, default=MARGIN_RATIO),
             design=SHAPE_DESIGNS[request.profile],
-            ceilings=self._ceilings(subject),
-            forecasts=self._forecasts() if subject is Subject.GGML_CPU else None,
+            ceilings=ceilings,
+            ceiling_spread_ratio=config.profile.ceiling_spread_ratio,
+            forecasts=self._forecasts() if is_processor else None,
         )
 
-    def _ceilings(self, subject: Subject) -> ShapeCeilings | None:
-        """Return the processor's ceilings for what runs on it; those of other devices are not measured here."""
-        from perfsuite.expectation.shapes.floor import ShapeCeilings
-
-        ceilings = self.ceilings()
-        if ceilings is None or (subject is not Subject.GGML_CPU and not self._is_opencl_on_processor()):
-            return None
-        return ShapeCeilings.of_processor(ceilings, spread_ratio=self.config.profile.ceiling_spread_ratio)
-
-    def _is_opencl_on_processor(self) -> bool:
+    def _is_opencl_on_processor(self, platform: str | None) -> bool:
         from perfsuite.experiments.kernel_replicates import kernel_environment
         from perfsuite.measure.plan import DevicesPlan
 
-        plan = DevicesPlan(platform=self._platform)
-        chosen = self.config.board.run(plan, extra_environment=kernel_environment(self.config))["chosen"]
-        return bool(chosen["type"] == "cpu")
+        plan, environment = DevicesPlan(platform=platform), kernel_environment(self.config)
+        return bool(self.config.board.run(plan, extra_environment=environment)["chosen"]["type"] == "cpu")
 
     def _forecasts(self) -> ShapeForecasts | None:
         from perfsuite.expectation.shapes.floor import ShapeForecasts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.bounds import DEFAULT_BOUNDS, SizeRange, bounds_of, parse_bounds, types_within
-from perfsuite.experiments.shapes.profiles import hunt_settings
+from perfsuite.experiments.shapes.hunt import hunt_settings
 from perfsuite.experiments.shapes.strategies import (
     Snap,
     shape_cases,
