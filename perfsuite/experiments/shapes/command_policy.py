@@ -18,13 +18,14 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PolicyError
 from perfsuite.experiments.shapes.command_shape_options import (
-    MEANS,
     add_device_options,
+    add_size_option,
     check_counts,
     check_shape_bytes,
     opened_meters,
+    size_texts,
 )
-from perfsuite.experiments.shapes.sweep_sizes import FORM, grid_sizes, number_list, size_option
+from perfsuite.experiments.shapes.sweep_sizes import FORM, grid_sizes, number_list
 from perfsuite.measure.board.protocol import Board
 from perfsuite.units import format_count
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
@@ -60,7 +61,7 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
     parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="type of B (default f16)")
     sizes = parser.add_argument_group("sizes", f"give several sizes of one dimension: {FORM}")
     for name in operation.dimensions:
-        sizes.add_argument(size_option(name), dest=f"size_{name}", metavar="SIZES", help=MEANS[name])
+        add_size_option(sizes, name, "SIZES")
     what = parser.add_argument_group("choices")
     what.add_argument("--choose", choices=_CHOOSE, default="both", help="what to choose (default both)")
     what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"tiles to choose from (default {_TILES})")
@@ -152,8 +153,7 @@ def _questions(options: argparse.Namespace) -> tuple[PolicyQuestion, ...]:
     from perfsuite.workload.shapes.operation_shape import OperationShape
 
     operation: Operation = options.operation
-    texts = {name: text for name in operation.dimensions if (text := getattr(options, f"size_{name}")) is not None}
-    dimension, sizes, fixed = grid_sizes(operation, options.type, texts)
+    dimension, sizes, fixed = grid_sizes(operation, options.type, size_texts(options, operation))
     shape = OperationShape.of_sizes(operation, options.type, {**fixed, dimension: sizes[0]})
     choices = {
         Decision.TILING: tilings(number_list("--tiles", options.tiles), number_list("--vectors", options.vectors)),
@@ -214,8 +214,8 @@ def _check(options: argparse.Namespace) -> int:
     return int(any(each.holding is Holding.FAILS for _, checks in checked for each in checks))
 
 
-def _opened(stack: ExitStack, options: argparse.Namespace, board: Board, subjects: set[str]) -> SubjectMeters:
-    wanted = [subject for subject in Subject if subject.value in subjects]
+def _opened(stack: ExitStack, options: argparse.Namespace, board: Board, subjects: set[Subject]) -> SubjectMeters:
+    wanted = [subject for subject in Subject if subject in subjects]
     return {subject: stack.enter_context(opened_meters(options, subject, board)) for subject in wanted}
 
 

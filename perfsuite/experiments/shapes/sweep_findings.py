@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from perfsuite.experiments.shapes.sweep_record import ShapeSweep, TileSteps
+from perfsuite.experiments.shapes.sweep_sizes import MEANS
 from perfsuite.records.chart import Axis, Line, LineRole, XYChart, XYPanel
 from perfsuite.units import format_count
 
@@ -92,17 +93,6 @@ _MOST_TICKS = 16
 
 _MEASURED, _MODEL, _IDEAL = "measured", "model: padded to whole tiles", "ideal: no padding"
 
-_MEANS = {
-    "b": "products side by side",
-    "m": "tokens",
-    "n": "rows of weights or keys",
-    "k": "inner dimension",
-    "heads": "query heads",
-    "kvheads": "KV heads",
-    "head": "values of a head",
-    "context": "positions in the cache",
-}
-
 
 def shape_sweep_chart(sweep: ShapeSweep) -> XYChart:
     """Return a panel of times, where there are any, and one of efficiencies."""
@@ -173,6 +163,4 @@ def _x_axis(sweep: ShapeSweep) -> Axis:
     if sweep.step is not None and sweep.step > 1:
         crowding = (last - first) / sweep.step / _MOST_TICKS
         tick_step = sweep.step * 2.0 ** max(0, math.ceil(math.log2(crowding))) if crowding > 0.0 else 1.0 * sweep.step
-    return Axis(
-        label=f"{sweep.swept}: {_MEANS[sweep.swept]}", least=float(first), most=float(last), tick_step=tick_step
-    )
+    return Axis(label=f"{sweep.swept}: {MEANS[sweep.swept]}", least=float(first), most=float(last), tick_step=tick_step)
