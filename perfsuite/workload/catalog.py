@@ -20,10 +20,9 @@ from pathlib import Path
 
 from perfsuite.errors import ArchitectureError, meant
 from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.huggingface import from_config
+from perfsuite.workload.config_metadata import from_config
 from perfsuite.workload.model_config import read_config
-from perfsuite.workload.model_shape import ModelShape
-from perfsuite.workload.model_spec import ModelSpec, read_spec
+from perfsuite.workload.model_shape import ModelShape, ModelSpec, read_spec
 
 if sys.version_info >= (3, 11):
     import tomllib

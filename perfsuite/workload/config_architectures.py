@@ -273,6 +273,7 @@ SPECIFIC: Mapping[str, Callable[[Values], dict[str, Any]]] = {
     "minicpm": _minicpm,
     "rwkv7": _rwkv7,
     "minicpm3": _minicpm3,
+    "plm": _minicpm3,
     "ernie4_5-moe": _ernie_experts,
     "dbrx": _dbrx,
     "gemma3": _gemma_window,

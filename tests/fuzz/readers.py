@@ -70,7 +70,7 @@ from perfsuite.verdict.baseline import read_baselines, write_baselines
 from perfsuite.verdict.recorded_run import read_run
 from perfsuite.workload.config_metadata import spec_of_config
 from perfsuite.workload.gguf_metadata import read_gguf
-from perfsuite.workload.model_spec import read_spec
+from perfsuite.workload.model_shape import read_spec
 from perfsuite.workload.prompts import prompts_text, read_prompts
 from perfsuite.workload.shapes.shape_case import ShapeCase
 

@@ -14,8 +14,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.bounds import TIMED_BOUNDS
-from perfsuite.experiments.shapes.judges import HUNT, ShapeJudges
-from perfsuite.experiments.shapes.request import HuntRequest, TimeShares
+from perfsuite.experiments.shapes.request import HUNT, HuntRequest, TimeShares
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.experiments.shapes.sweep_sizes import size_option
 from perfsuite.records.case import Case
@@ -24,6 +23,7 @@ from perfsuite.workload.shapes.operation_shape import Operation, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 if TYPE_CHECKING:
+    from perfsuite.experiments.shapes.experiment import ShapeJudges
     from perfsuite.experiments.shapes.hunt import Hunt
 
 

@@ -11,6 +11,9 @@ from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, types_within
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
+#: The kind of hunts, whose margin holds for all shapes, hunted and kept.
+HUNT = "shape-hunt"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuntBudget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from perfsuite.records.outcome import LEAST_PAIRS, Outcome
+from perfsuite.records.outcome import Outcome
 
 
 class ShapeProperty(str, Enum):
@@ -55,8 +55,6 @@ class ShapeDesign:
 
     A screen needs no second look: whatever is far from the margin is decided by the first pairs, and what is near it is
     no finding that a hunt is for.
-
-    Raises ValueError: the pairs are too few, the error is no chance below 0.5, or nothing would be confirmed.
     """
 
     #: Pairs of the screen, and of each confirmation; samples where there is nothing to pair with.
@@ -65,14 +63,6 @@ class ShapeDesign:
     alpha: float
     #: Fresh processes that must all flag what the screen did.
     n_confirmations: int = 2
-
-    def __post_init__(self) -> None:
-        if self.n_pairs < LEAST_PAIRS or not 0.0 < self.alpha < 0.5:
-            raise ValueError(
-                f"alpha is {self.alpha} of {self.n_pairs} pairs, expected 0 to 0.5 of {LEAST_PAIRS} pairs or more"
-            )
-        if self.n_confirmations < 1:
-            raise ValueError(f"n_confirmations is {self.n_confirmations}, expected 1 or more")
 
 
 QUICK = ShapeDesign(n_pairs=10, alpha=0.05)

@@ -85,7 +85,7 @@ def all_sizes(
     operation: Operation, asked: Mapping[str, range], swept: str, *, type: str, tile: int | None, n_compute_units: int
 ) -> dict[str, range]:
     """Return the sizes of all dimensions: those asked for and, of the others, the defaults."""
-    first = {name: each[0] for name, each in asked.items()}
+    first = {name: each[-1 if name == "kvheads" else 0] for name, each in asked.items()}
     defaults = _defaults(operation, first, type=type, tile=tile, n_compute_units=n_compute_units)
     found = {name: range(size, size + 1) for name, size in defaults.items()}
     found[operation.growing_dimension] = range(1 if swept == operation.growing_dimension else LONGEST, LONGEST + 1)

@@ -27,8 +27,7 @@ from perfsuite.errors import OpenClError
 from perfsuite.expectation.roofline.ceiling import Ceiling, Rate
 from perfsuite.measure.launches.contents import counted, drawn_array
 from perfsuite.measure.launches.plan import LaunchStep, PlannedLaunch, StepKind
-from perfsuite.measure.launches.planning import LaunchWriter
-from perfsuite.measure.launches.session import LaunchSession, kept_log, own_source
+from perfsuite.measure.launches.session import LaunchSession, LaunchWriter, kept_log, own_source
 from perfsuite.measure.opencl_ceiling_work import (
     EXTENSIONS,
     FLOAT_BYTES,

@@ -13,9 +13,8 @@ import msgspec
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.launches.ceilings import opencl_ceilings
 from perfsuite.measure.launches.duplicating import duplicated_kernels
-from perfsuite.measure.launches.judged_outputs import JudgedOutputs
 from perfsuite.measure.launches.plan import DeviceLimits, DeviceListPlan
-from perfsuite.measure.launches.session import LaunchSession, ReadThere, RunPlan
+from perfsuite.measure.launches.session import JudgedOutputs, LaunchSession, ReadThere, RunPlan
 from perfsuite.measure.launches.timing import timed_kernels
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device, no_device
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, OpenClCeilingsPlan

@@ -36,31 +36,13 @@ class ShapeSetup:
     environment: Mapping[str, str]
 
 
-def set_up_shapes(
-    subject: Subject,
-    board: Board,
-    *,
-    log_dir: Path,
-    n_threads: int,
-    platform: str | None,
-    kernels_dir: Path | None,
-    engine: Engine | None,
-    seed: int,
-) -> ShapeSetup:
+def set_up_shapes(plan: ShapesPlan, board: Board, engine: Engine | None = None) -> ShapeSetup:
     """Find what a subject needs on a board; `PerfsuiteError` where platform, engine or OpenCL backend is missing."""
-    plan = ShapesPlan(
-        subject=subject.value,
-        n_threads=n_threads,
-        log_dir=str(log_dir),
-        seed=seed,
-        platform=platform,
-        kernels_dir=str(kernels_dir) if kernels_dir else None,
-    )
-    if subject is Subject.TILED:
+    if plan.subject == Subject.TILED.value:
         return ShapeSetup(plan=plan, environment=board.facts().opencl_environment)
     engine, cache_dir = engine or board.facts().engine, board.facts().cache_dir
     plan = replace(plan, library_dir=str(engine.library_dir), engine_build_id=engine.build_id, cache_dir=str(cache_dir))
-    if subject is Subject.GGML_CPU:  # as in a calibration: with a processor for each thread, where there may be one
+    if plan.subject == Subject.GGML_CPU.value:  # as in a calibration: a processor for each thread, where there may be
         return ShapeSetup(plan=replace(plan, binds_threads=binds_threads(engine)), environment={})
     backend = board.instruments.opencl_backend(engine, plan.platform)
     plan = replace(
@@ -86,28 +68,23 @@ def open_meters(
     platform: str | None = None,
     kernels_dir: Path | None = None,
     engine: Engine | None = None,
-    seed: int = 0,
     limit_s: float = STEP_LIMIT_S,
 ) -> Iterator[ShapeMeters]:
     """Yield the meters of a subject on a board; nothing is started before the first call, and nothing is left running.
 
     `platform` is a part of the OpenCL platform's name, as `choose_device` takes it; `kernels_dir` has the suite's own
-    kernels, if not the package; `engine` is the board's own when left out; `seed` draws the inputs, the same
-    ones in each process. No process may be silent for more than `limit_s` at one step: to start, to bind, to take a
-    sample.
+    kernels, if not the package; `engine` is the board's own when left out. No process may be silent for more than
+    `limit_s` at one step: to start, to bind, to take a sample.
     """
-    set_up = partial(
-        set_up_shapes,
-        subject,
-        board,
-        log_dir=build_logs(board, log_dir),
+    plan = ShapesPlan(
+        subject=subject.value,
         n_threads=n_threads,
+        log_dir=str(build_logs(board, log_dir)),
         platform=platform,
-        kernels_dir=kernels_dir,
-        engine=engine,
-        seed=seed,
+        kernels_dir=str(kernels_dir) if kernels_dir else None,
     )
-    with contextlib.closing(ProcessMeters(set_up, partial(board.start_shapes, limit_s=limit_s))) as meters:
+    set_up, start = partial(set_up_shapes, plan, board, engine), partial(board.start_shapes, limit_s=limit_s)
+    with contextlib.closing(ProcessMeters(set_up, start)) as meters:
         yield meters
 
 

@@ -16,8 +16,8 @@ from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_times import OperatorTimes
 from perfsuite.experiments.run_config import Margins, RunConfig
 from perfsuite.experiments.shapes import judge
+from perfsuite.experiments.shapes.experiment import ShapeJudges
 from perfsuite.experiments.shapes.judge import ShapeJudge
-from perfsuite.experiments.shapes.judges import ShapeJudges
 from perfsuite.experiments.shapes.shape_property import DEFAULT, QUICK, WRONG, ShapeDesign, ShapeProperty
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.ceiling_store import store_calibration
