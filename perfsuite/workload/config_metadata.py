@@ -38,8 +38,15 @@ _TIED = (
 )
 _LATENT = ("deepseek2", "deepseek32", "glm-dsa", "mistral4", "kimi-linear", "hy_v4")
 
-#: Architectures whose queries, keys and values are one matrix.
-_FUSED = ("gptneox", "phi3")
+#: Tensors that these have whatever their configs say, and those whose configs' word on biases does not count.
+_OWN = {
+    "gptneox": {"attn_qkv.weight"},
+    "phi3": {"attn_qkv.weight"},
+    "deepseek2": {"attn_k_b.weight"},
+    "qwen2": {"attn_q.bias"},
+    "qwen2moe": {"attn_q.bias"},
+}
+_UNBIASED = ("gemma2", "phi3", "plm", "deepseek2")
 
 #: Architectures whose sliding windows the engine reads layer by layer.
 _WINDOWED = ("exaone4", "olmo2", "afmoe")
@@ -104,20 +111,6 @@ def from_config(found: ModelConfig, name: str) -> Architecture:
     values, architecture = found.values, GGUF_ARCHITECTURES[found.class_name]
     if values.get("mlp_bias"):
         raise ArchitectureError(f"{found.where}: mlp_bias is true, which is not read of {found.class_name}")
-    metadata, wanted = dict(_metadata(values, architecture)), set(_wanted(values, architecture))
-    n_heads, n_embd = metadata.get("attention.head_count"), metadata["embedding_length"]
-    if n_heads and not {"head_dim", "kv_lora_rank"} & set(values) and n_embd % n_heads:
-        raise ArchitectureError(
-            f"{found.where}: num_attention_heads is {n_heads}, expected a divisor of hidden_size ({n_embd})"
-        )
-    if any(each.startswith("rope_") for each in wanted):
-        wanted.add(family_of(architecture).rope_factors[0])
-    else:
-        metadata.pop("rope.scaling.original_context_length", None)
-    if architecture in _FUSED:
-        wanted.add("attn_qkv.weight")
-    if architecture in _LATENT:
-        wanted.add("attn_k_b.weight")
 
     def refusal(key: str, value: object, expected: str) -> ArchitectureError:
         experts = "n_routed_experts" if architecture in _LATENT else "num_experts"
@@ -127,6 +120,20 @@ def from_config(found: ModelConfig, name: str) -> Architecture:
             return missing_key(found.where, key, found.class_name)
         return ArchitectureError(f"{found.where}: {key} is {shown(value)}, expected {expected}")
 
+    n_embd, n_heads = (first_of(values, *KEYS[key]) for key in ("embedding_length", "attention.head_count"))
+    for key, size in (("embedding_length", n_embd), ("attention.head_count", n_heads)):
+        if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
+            raise refusal(key, size, "an integer")
+    if n_heads and n_embd and not {"head_dim", "kv_lora_rank"} & set(values) and n_embd % n_heads:
+        raise refusal("attention.head_count", n_heads, f"a divisor of hidden_size ({shown(n_embd)})")
+    metadata, wanted = dict(_metadata(values, architecture)), set(_wanted(values, architecture))
+    if any(each.startswith("rope_") for each in wanted):
+        wanted.add(family_of(architecture).rope_factors[0])
+    else:
+        metadata.pop("rope.scaling.original_context_length", None)
+    if architecture in _UNBIASED:
+        wanted.discard("attn_q.bias")
+    wanted |= _OWN.get(architecture, set())
     return Metadata(
         name=name, gguf_architecture=architecture, values=metadata, n_vocab=None, tensors=wanted, refusal=refusal
     ).architecture()

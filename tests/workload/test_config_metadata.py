@@ -254,7 +254,7 @@ def test_long_rope_needs_the_original_context() -> None:
     ("changes", "message"),
     [
         ({"architectures": []}, "key 'architectures' is missing"),
-        ({"hidden_size": "wide"}, "hidden_size is 'wide', expected a whole number above 0"),
+        ({"hidden_size": "wide"}, "hidden_size is 'wide', expected an integer"),
         ({"rms_norm_eps": "tiny"}, "rms_norm_eps is 'tiny', expected a number"),
         ({"mlp_bias": True}, "mlp_bias is true, which is not read of LlamaForCausalLM"),
         ({"num_attention_heads": 0}, "n_heads is 0, expected a positive integer"),
