@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.workload.families import Family, family_of
-from perfsuite.workload.tensors import parameter_count
+from perfsuite.workload.tensors import parameters_of, tensor_specs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,12 @@ class Architecture:
 
     @property
     def family(self) -> Family:
-        """The traits that its GGUF architecture implies."""
         return family_of(self.gguf_architecture)
 
     @property
     def n_parameters(self) -> int:
         """The exact number of trained weights, tied embeddings counted once."""
-        return parameter_count(self)
+        return parameters_of(tensor_specs(self))
 
     def with_layers(self, n_layers: int) -> Architecture:
         """Return the same architecture at another depth, its name ending in ``-l<depth>``."""

@@ -61,7 +61,6 @@ class KernelCase:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The sizes by the names of their dimensions."""
         return dict(self.shape)
 
     @property

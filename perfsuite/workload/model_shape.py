@@ -45,12 +45,10 @@ class ModelShape:
 
     @property
     def n_layers(self) -> int:
-        """The number of blocks."""
         return self.integer("block_count")
 
     @property
     def n_embd(self) -> int:
-        """The width of the residual stream."""
         return self.integer("embedding_length")
 
     @property
@@ -76,7 +74,6 @@ class ModelShape:
 
     @property
     def tied_embeddings(self) -> bool:
-        """Whether the output matrix is the token embedding."""
         return all(each.name != "output.weight" for each in self.tensors)
 
     def with_layers(self, n_layers: int) -> ModelShape:
@@ -214,7 +211,6 @@ class ModelSpec:
     deviation: str = ""
 
     def shape(self, name: str) -> ModelShape:
-        """Return the model's shape under a name."""
         n_layers = self.metadata.get("block_count")
         if not isinstance(n_layers, int):
             raise ArchitectureError(f"{name}: block_count is {n_layers!r} in its metadata, expected a whole number")

@@ -55,7 +55,6 @@ class VisionEncoder:
 
     @property
     def n_patches(self) -> int:
-        """Patches that an image is cut into."""
         return (self.image_size // self.patch_size) ** 2
 
     def shape(self, name: str, n_text: int) -> ModelShape:

@@ -27,7 +27,6 @@ class TensorSpec:
 
     @property
     def n_elements(self) -> int:
-        """The number of values in the tensor."""
         return prod(self.ne)
 
     @property
@@ -39,11 +38,6 @@ class TensorSpec:
 def tensor_specs(architecture: Architecture) -> tuple[TensorSpec, ...]:
     """List every tensor of the architecture's GGUF, in the order of the file."""
     return tuple(TensorSpec(name=name, ne=ne) for name, ne in _tensors(architecture))
-
-
-def parameter_count(architecture: Architecture) -> int:
-    """Count the trained weights of an architecture."""
-    return parameters_of(tensor_specs(architecture))
 
 
 def parameters_of(tensors: Iterable[TensorSpec]) -> int:
@@ -170,7 +164,6 @@ def kind_of(name: str) -> str:
 
 
 def shortened(tensors: Iterable[TensorSpec], n_layers: int) -> Mapping[str, tuple[int, ...]]:
-    """Return rows and their extents."""
     rows: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     for spec in tensors:
         layers = rows.setdefault((kind_of(spec.name), spec.ne), [])

@@ -46,7 +46,6 @@ _VARIANTS = {
 
 
 def variant_names() -> tuple[str, ...]:
-    """List the variants in the paper's order."""
     return tuple(_VARIANTS)
 
 

@@ -49,7 +49,6 @@ _EXAMPLE = {
 
 
 def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentParser:
-    """Add the measurement of an operation's policy."""
     parser = add_command(
         actions,
         operation.value,
@@ -73,7 +72,6 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
 
 
 def add_check(actions: Commands) -> argparse.ArgumentParser:
-    """Add the check of a policy that was written."""
     parser = add_command(
         actions,
         "check",

@@ -172,7 +172,6 @@ class ShapeJudge:
         return _verdict(ShapeProperty.CEILING, case, outcome, f"{seen}{limit}{why}{answer.history}", answer.bounds)
 
     def _calibrated(self, case: ShapeCase, screen: Measurements) -> ShapeVerdict:
-        """Judge whether an operator is slower than the limit of its forecast."""
         if case.subject is not Subject.GGML_CPU:
             reason = f"calibrations are of {Subject.GGML_CPU.value}, not of {case.subject.value}"
             return _verdict(ShapeProperty.CALIBRATED, case, Outcome.INVALID, reason)

@@ -135,7 +135,6 @@ class Claim:
     pairs: tuple[tuple[ShapeCase, ShapeCase], ...]
 
     def measured(self, log_ns: Mapping[ShapeCase, Floats]) -> Gain:
-        """Return the gain, from times by case and process."""
         gains = np.stack([log_ns[over] - log_ns[choice] for choice, over in self.pairs], axis=1)
         return gain_of_range(gains, n_drawn=self.drawn.n_drawn)
 

@@ -65,7 +65,6 @@ class RatioBounds:
 
     @property
     def text(self) -> str:
-        """The ratio as a change, and its bounds."""
         bounds = (self.lower_ratio, self.upper_ratio)
         if not all(map(math.isfinite, bounds)):
             return format_change(self.ratio)

@@ -90,7 +90,6 @@ class HuntRequest:
         )
 
     def command(self, case_id: str) -> str:
-        """Return the command that runs one hunt again."""
         words = ["pytest", *self.given, f"--hypothesis-seed={self.seed}", "-k", case_id]
         return shlex.join(words)
 

@@ -49,7 +49,6 @@ MEANS = {
 
 
 def size_option(dimension: str) -> str:
-    """Return what a dimension is called on the command line."""
     return _OPTIONS.get(dimension, f"--{dimension}")
 
 

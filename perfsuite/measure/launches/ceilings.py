@@ -111,7 +111,6 @@ class _PlannedCeilings:
             self._kinds[kind] = self._ways(kind, parts)
 
     def written(self, budget_ns: int) -> LaunchWriter:
-        """Return all of it, with rounds that end with the budget."""
         self._rounds = self._writer.step(
             LaunchStep(
                 kind=StepKind.ROUNDS,
@@ -125,14 +124,12 @@ class _PlannedCeilings:
         return self._writer
 
     def memory_refused(self, steps: Sequence[Mapping[str, Any]]) -> str | None:
-        """Return why there is not so much memory to stream over, where there is not."""
         if True not in self._first:
             return None
         told = steps[self._rounds]["ways"][self._launches.index(self._first[True])]
         return str(told["refused"]) if told.get("is_memory") else None
 
     def ceilings(self, steps: Sequence[Mapping[str, Any]]) -> list[Ceiling]:
-        """Return each kind's ceiling."""
         problems = {kernel: self._problem(kernel, steps[step]) for kernel, step in self._tried.items()}
         answers = iter(steps[self._rounds]["ways"])
         found = []
@@ -218,7 +215,6 @@ class _PlannedCeilings:
         return chained(part, self._cut.arithmetic_items, self._cut.accumulators, width)
 
     def _problem(self, kernel: _Kernel, told: Mapping[str, Any]) -> str | None:
-        """Return why the times of a kernel do not count, None where they do."""
         if "refused" in told:
             return str(told["refused"])
         kind, part, width = kernel
@@ -258,7 +254,6 @@ class _PlannedCeilings:
 
 
 def _rate_of(bests: Sequence[float], reason: str) -> Rate | str:
-    """Return the rate of a kind of work by the best of each round, or why it has none."""
     measured = [best for best in bests if best > 0.0]
     if not measured:
         return "the device's clock did not move" if bests else reason

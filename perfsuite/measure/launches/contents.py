@@ -81,12 +81,10 @@ class Contents:
 
 
 def drawn_array(content: Content) -> Array:
-    """Draw the values of a buffer."""
     return _ARRAYS[content.kind](content).view(content.dtype).reshape(content.shape)
 
 
 def _draws(seed: int, count: int) -> NDArray[np.uint64]:
-    """Return the first `count` draws of a seed."""
     mixed = np.arange(1, count + 1, dtype=np.uint64) * _STEP + np.uint64(seed)
     for shift, factor in _MIX:
         mixed ^= mixed >> shift

@@ -40,7 +40,6 @@ class JudgedOutputs:
     _found: dict[tuple[str, int], dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
 
     def known(self, case: KernelCase, seed: int) -> tuple[str, ...]:
-        """Return the digests of the outputs that need not arrive again."""
         return tuple(self._found[case.case_id, seed])
 
     def deviation(self, case: KernelCase, seed: int, told: Mapping[str, Any]) -> float:
@@ -109,11 +108,9 @@ class LaunchWriter:
         )
 
     def program(self, source: str, options: Sequence[str]) -> int:
-        """Return the place of a program, which is built once."""
         return self._programs.setdefault(LaunchProgram(source=source, options=" ".join(options)), len(self._programs))
 
     def planned(self, launch: PlannedLaunch) -> int:
-        """Add a launch; return its place."""
         self._launches.append(launch)
         return len(self._launches) - 1
 
@@ -145,7 +142,6 @@ class LaunchWriter:
         return self.step(LaunchStep(kind=StepKind.BURST, launches=(launch,), n_launches=n_launches))
 
     def plan(self, *, cache_dir: str, n_threads: int | None, built_dir: str | None = None) -> LaunchesPlan:
-        """Return the plan of all that was added."""
         return LaunchesPlan(
             platform_index=self.device.platform_index,
             device_index=self.device.device_index,
@@ -160,7 +156,6 @@ class LaunchWriter:
         )
 
     def step(self, step: LaunchStep) -> int:
-        """Add a step; return its place."""
         self._steps.append(step)
         return len(self._steps) - 1
 
@@ -186,7 +181,6 @@ class LaunchSession:
     cache_dir: str
 
     def writer(self, seed: int) -> LaunchWriter:
-        """Return what writes launches down, which inputs a seed draws."""
         return LaunchWriter(device=self.device, seed=seed, outputs=self.outputs)
 
     def launched(
@@ -221,7 +215,6 @@ def unbuilt_error(launch: LaunchForm, device: OpenClDevice, log_dir: Path, log: 
 
 
 def own_source(name: str) -> str:
-    """Return the text of a file of the suite's own kernels."""
     return (KERNELS_DIR / name).read_text(encoding="utf-8")
 
 

@@ -183,7 +183,6 @@ class PlacedOperation:
         return values[:n_outputs] if n_values >= n_outputs and np.isnan(values[n_outputs:]).all() else None
 
     def close(self) -> None:
-        """Give back its buffers."""
         if self.number:
             number, self.number = self.number, 0
             self._worker.asked(f"drop {number}", self.case)
@@ -251,5 +250,4 @@ class NativeSession:
             raise
 
     def close(self) -> None:
-        """End the worker."""
         self._worker.close()

@@ -86,12 +86,10 @@ class Sampler:
         self._launch_ns: dict[ShapeCase, int] = {}
 
     def problem(self, cases: Sequence[ShapeCase]) -> str | None:
-        """Return why the first case cannot be computed, None where it can."""
         (self.case,) = cases
         return self._bench.problem(self.case)
 
     def verify(self, cases: Sequence[ShapeCase]) -> Deviation:
-        """Compare the output of the first case with NumPy's."""
         deviation: Deviation = self.operation(cases[0]).verify()
         return deviation
 
@@ -100,7 +98,6 @@ class Sampler:
         return self._taken(cases, turn_order(n_samples, 0) if len(cases) > 1 else [0] * n_samples)
 
     def round(self, cases: Sequence[ShapeCase], *, order_seed: int = 0, n_launches: int | None = None) -> Samples:
-        """Take a sample of each case, in an order that is drawn."""
         places = list(range(len(cases)))
         random.Random(order_seed).shuffle(places)
         return self._taken(cases, places, n_launches)
@@ -129,7 +126,6 @@ class Sampler:
         return self._launch_ns[case]
 
     def drop_all(self) -> None:
-        """Give back the buffers of all operations."""
         while self._kept:
             self._drop_oldest()
 
