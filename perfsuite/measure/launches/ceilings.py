@@ -79,8 +79,8 @@ def opencl_ceilings(
     memory_bytes = aligned(max(sets))
     while True:
         left_ns = max(0, plan.budget_ms * 1_000_000 - (time.monotonic_ns() - began_ns))
-        planned = _PlannedCeilings(session, sets, memory_bytes)
-        told = session.launched(planned.written(left_ns))
+        planned = _PlannedCeilings(session, sets, memory_bytes, left_ns)
+        told = session.launched(planned.writer)
         refused = planned.memory_refused(told["steps"])
         if refused is None:
             ceilings = planned.ceilings(told["steps"])
@@ -93,11 +93,12 @@ def opencl_ceilings(
 class _PlannedCeilings:
     """All ways on a device with so much memory, written down, and what their answers say."""
 
-    def __init__(self, session: LaunchSession, sets: Sequence[int], memory_bytes: int) -> None:
+    def __init__(self, session: LaunchSession, sets: Sequence[int], memory_bytes: int, budget_ns: int) -> None:
+        """Write all of it, with rounds that end with the budget."""
         self._session, self._memory_bytes = session, memory_bytes
         self._cut: Cut = cut_for(session.device, session.limits.group_items)
         self._extensions = frozenset(session.limits.extensions.split())
-        self._writer: LaunchWriter = session.writer(0)
+        self.writer: LaunchWriter = session.writer(0)
         self._source = own_source(SOURCE)
         #: By kernel: the step that tries it.
         self._tried: dict[_Kernel, int] = {}
@@ -105,13 +106,9 @@ class _PlannedCeilings:
         self._kinds: dict[Kind, list[_Way] | str] = {}
         self._launches: list[int] = []
         self._first: dict[bool, int] = {}
-        self._rounds = -1
-        self._logs: dict[str, str] = {}
         for kind, parts in all_kinds(sets):
             self._kinds[kind] = self._ways(kind, parts)
-
-    def written(self, budget_ns: int) -> LaunchWriter:
-        self._rounds = self._writer.step(
+        self._rounds = self.writer.step(
             LaunchStep(
                 kind=StepKind.ROUNDS,
                 launches=tuple(self._launches),
@@ -121,7 +118,6 @@ class _PlannedCeilings:
                 target_ns=max(_LEAST_LAUNCH_NS, round(budget_ns * _LAUNCH_SHARE)),
             )
         )
-        return self._writer
 
     def memory_refused(self, steps: Sequence[Mapping[str, Any]]) -> str | None:
         if True not in self._first:
@@ -189,10 +185,10 @@ class _PlannedCeilings:
     ) -> int:
         kind, part, width = kernel
         entry = f"stream_{kind}" if part == "STREAM" else f"chains_{kind}"
-        return self._writer.planned(
+        return self.writer.planned(
             PlannedLaunch(
                 name=f"kernel {entry}",
-                program=self._writer.program(self._source, self._cut.options(part, width)),
+                program=self.writer.program(self._source, self._cut.options(part, width)),
                 entry=entry,
                 contents=contents,
                 are_inputs_written=part == "STREAM",
@@ -206,7 +202,7 @@ class _PlannedCeilings:
 
     def _try(self, kernel: _Kernel, launch: int) -> int:
         known = () if kernel[1] == "STREAM" else (_digest(self._chains(kernel)),)
-        return self._writer.step(
+        return self.writer.step(
             LaunchStep(kind=StepKind.OUTPUT, launches=(launch,), known_outputs=known, may_fail=True)
         )
 

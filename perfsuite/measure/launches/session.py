@@ -23,6 +23,7 @@ from perfsuite.measure.launches.plan import (
     LaunchStep,
     PlannedLaunch,
     StepKind,
+    device_of,
 )
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import Plan
@@ -143,10 +144,7 @@ class LaunchWriter:
 
     def plan(self, *, cache_dir: str, n_threads: int | None, built_dir: str | None = None) -> LaunchesPlan:
         return LaunchesPlan(
-            platform_index=self.device.platform_index,
-            device_index=self.device.device_index,
-            platform_name=self.device.platform_name,
-            device_name=self.device.device_name,
+            **device_of(self.device),
             programs=tuple(self._programs),
             launches=tuple(self._launches),
             steps=tuple(self._steps),

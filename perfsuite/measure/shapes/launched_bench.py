@@ -13,7 +13,7 @@ import numpy as np
 from perfsuite.errors import ShapeError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launches.own_kernels import OwnKernels, kernel_source
-from perfsuite.measure.launches.plan import DeviceLimits, LaunchSessionPlan, PlannedLaunch
+from perfsuite.measure.launches.plan import DeviceLimits, LaunchSessionPlan, PlannedLaunch, device_of
 from perfsuite.measure.launches.session import RunPlan, unbuilt_error
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import ShapesPlan
@@ -97,14 +97,6 @@ class LaunchedSession(NativeSession):
         self, start: Start, setup: ShapeSetup, there: LaunchedDevice, *, limit_s: float, cache_dir: str
     ) -> None:
         """Start a worker that opens the device; `cache_dir` is that of the machine which has it."""
-        device = there.device
-        plan = LaunchSessionPlan(
-            platform_index=device.platform_index,
-            device_index=device.device_index,
-            platform_name=device.platform_name,
-            device_name=device.device_name,
-            step_limit_s=limit_s,
-            cache_dir=cache_dir,
-        )
+        plan = LaunchSessionPlan(**device_of(there.device), step_limit_s=limit_s, cache_dir=cache_dir)
         opened = partial(LaunchedBench, there)
         super().__init__(start, plan, setup.environment, opened, seed=setup.plan.seed, limit_s=limit_s)
