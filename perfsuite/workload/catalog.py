@@ -53,6 +53,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def listed_names() -> tuple[str, ...]:
+    """List the models of other architectures."""
     return _names_in(_FOLDER / "listed")
 
 
@@ -74,6 +75,7 @@ def _names_in(folder: Path) -> tuple[str, ...]:
 
 
 def is_name(name: str) -> bool:
+    """Whether the catalogue has a model of this name."""
     return name in names() or name in listed_names() or name in tiny_names()
 
 

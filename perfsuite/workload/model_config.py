@@ -106,6 +106,7 @@ def read_config(config: Mapping[str, Any] | Path) -> ModelConfig:
 
 
 def missing_key(where: str, key: str, class_name: str) -> ArchitectureError:
+    """Return the error of a key that a class needs."""
     return ArchitectureError(f"{where}: key {key!r} is missing, which {class_name} needs; add it")
 
 

@@ -164,6 +164,7 @@ def kind_of(name: str) -> str:
 
 
 def shortened(tensors: Iterable[TensorSpec], n_layers: int) -> Mapping[str, tuple[int, ...]]:
+    """Return rows and their extents."""
     rows: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     for spec in tensors:
         layers = rows.setdefault((kind_of(spec.name), spec.ne), [])

@@ -46,6 +46,7 @@ _VARIANTS = {
 
 
 def variant_names() -> tuple[str, ...]:
+    """List the variants in the paper's order."""
     return tuple(_VARIANTS)
 
 

@@ -49,6 +49,7 @@ _EXAMPLE = {
 
 
 def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentParser:
+    """Add the measurement of an operation's policy."""
     parser = add_command(
         actions,
         operation.value,
@@ -72,6 +73,7 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
 
 
 def add_check(actions: Commands) -> argparse.ArgumentParser:
+    """Add the check of a policy that was written."""
     parser = add_command(
         actions,
         "check",

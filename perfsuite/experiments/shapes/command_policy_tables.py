@@ -35,12 +35,14 @@ def promise(table: PolicyTable) -> str:
 
 
 def gain_text(gain: Gain) -> str:
+    """Return a gain with its interval."""
     if gain.lower_ratio == gain.upper_ratio:
         return f"{gain.ratio:.3g}x"
     return f"{gain.ratio:.3g}x ({gain.lower_ratio:.3g} to {gain.upper_ratio:.3g})"
 
 
 def range_text(least: int, most: int) -> str:
+    """Return both ends, or the one size that there is."""
     return str(least) if least == most else f"{least} to {most}"
 
 
@@ -49,10 +51,12 @@ SCHEMA = 1
 
 
 def policy_answer(policy: ShapePolicy) -> Answer:
+    """Return each table with what it says, what it promises, and what was left out."""
     return Answer(parts=lambda: _policy_parts(policy), plain=lambda: policy_plain(policy))
 
 
 def checks_answer(checked: Sequence[tuple[PolicyTable, Sequence[PromiseCheck]]]) -> Answer:
+    """Return what each row promises, what was measured, and whether it holds."""
     return Answer(
         parts=lambda: (part for table, checks in checked for part in _check_parts(table, checks)),
         plain=lambda: {

@@ -58,6 +58,7 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_size_option(group: argparse._ArgumentGroup, name: str, metavar: str) -> None:
+    """Add the size of one dimension."""
     of = ", ".join(each.value for each in Operation if name in each.dimensions)
     group.add_argument(size_option(name), dest=f"size_{name}", metavar=metavar, help=f"{MEANS[name]} ({of})")
 

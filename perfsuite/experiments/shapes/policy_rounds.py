@@ -125,5 +125,6 @@ def fault(meter: ShapeMeter, case: ShapeCase) -> str | None:
 
 
 def described_subject(subject: Subject, meter: ShapeMeter) -> MeasuredSubject:
+    """Return on what a subject is measured."""
     found = meter.description
     return MeasuredSubject(subject=subject, device=found.device, fingerprint=dict(found.fingerprint))

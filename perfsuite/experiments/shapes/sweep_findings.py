@@ -34,6 +34,7 @@ def quantile_name(sweep: ShapeSweep) -> str:
 
 
 def size_list(sizes: tuple[int, ...]) -> str:
+    """List sizes, of many only the first."""
     told = ", ".join(map(str, sizes[:_MOST_TOLD]))
     return told if len(sizes) <= _MOST_TOLD else f"{told} and {len(sizes) - _MOST_TOLD} more"
 

@@ -120,6 +120,7 @@ class ShapeSweep:
 
 
 def to_plain(sweep: ShapeSweep) -> dict[str, Any]:
+    """Return a sweep as JSON has it."""
     return {"schema": SCHEMA, **codec.to_plain(sweep)}
 
 

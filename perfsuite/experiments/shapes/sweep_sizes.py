@@ -37,10 +37,10 @@ DEFAULTS_TOLD = (
 
 #: What each dimension is.
 MEANS = {
-    "b": "products in a batch, such as heads",
     "m": "tokens",
     "n": "rows of weights or keys",
     "k": "inner dimension",
+    "b": "products in a batch, such as heads",
     "heads": "query heads",
     "kvheads": "KV heads",
     "head": "head size",
@@ -49,6 +49,7 @@ MEANS = {
 
 
 def size_option(dimension: str) -> str:
+    """Return what a dimension is called on the command line."""
     return _OPTIONS.get(dimension, f"--{dimension}")
 
 

@@ -81,6 +81,7 @@ class Contents:
 
 
 def drawn_array(content: Content) -> Array:
+    """Draw the values of a buffer."""
     return _ARRAYS[content.kind](content).view(content.dtype).reshape(content.shape)
 
 

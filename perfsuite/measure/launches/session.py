@@ -213,6 +213,7 @@ def unbuilt_error(launch: LaunchForm, device: OpenClDevice, log_dir: Path, log: 
 
 
 def own_source(name: str) -> str:
+    """Return the text of a file of the suite's own kernels."""
     return (KERNELS_DIR / name).read_text(encoding="utf-8")
 
 

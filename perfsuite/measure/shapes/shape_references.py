@@ -101,6 +101,7 @@ class ShapeReference:
 
 
 def shape_reference(inputs: ShapeInputs) -> ShapeReference:
+    """Return what an operation gives for its inputs."""
     shape = inputs.shape
     if shape.operation is Operation.ATTENTION:
         keys, values = (cached(shape, each) for each in inputs.stored)
