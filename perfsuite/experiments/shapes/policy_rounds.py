@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perfsuite.errors import MeasurementError, PolicyError
+from perfsuite.errors import MeasurementError
 from perfsuite.experiments.shapes.policy_record import MeasuredSubject
 from perfsuite.measure.shapes.meter import ShapeMeter, ShapeMeters
 from perfsuite.measure.shapes.sampler import launches_of_a_sample
@@ -24,9 +24,6 @@ SubjectMeters = Mapping[Subject, ShapeMeters]
 #: Is told how many rounds are done, and of how many.
 Progress = Callable[[int, int], None]
 
-#: With two an interval is 13 standard errors wide to either side, and says nothing.
-LEAST_PROCESSES = 3
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundDesign:
@@ -35,13 +32,6 @@ class RoundDesign:
     n_processes: int = 8
     #: Rounds in each process that count; one more goes before and does not.
     n_rounds: int = 4
-
-    def __post_init__(self) -> None:
-        if self.n_processes < LEAST_PROCESSES or self.n_rounds < 1:
-            raise PolicyError(
-                f"{self.n_processes} processes of {self.n_rounds} rounds: expected {LEAST_PROCESSES} or more of 1 or "
-                "more; intervals rest on how processes differ"
-            )
 
 
 def no_progress(done: int, total: int) -> None:

@@ -96,57 +96,38 @@ _MEASURED, _MODEL, _IDEAL = "measured", "model: padded to whole tiles", "ideal: 
 
 def shape_sweep_chart(sweep: ShapeSweep) -> XYChart:
     """Return a panel of times, where there are any, and one of efficiencies."""
-    panels = (_efficiency_panel(sweep),)
-    return XYChart(
-        title=sweep_finding(sweep),
-        note=f"{sweep.title}, {_note(sweep)}",
-        panels=(_time_panel(sweep), *panels) if sweep.n_rounds else panels,
+    points = sweep.points
+    means = ((_MEASURED, sweep.mean_efficiency_ratio), ("model", sweep.expected_mean_efficiency_ratio))
+    mean = ", ".join(f"{ratio:.3f} {name}" for name, ratio in means if ratio is not None)
+    efficiencies = _panel(
+        sweep,
+        f"efficiency: useful FLOP/s over the best; mean {mean}",
+        "efficiency",
+        _line(_MEASURED, [(point.size, point.efficiency_ratio) for point in points]),
+        _line(_MODEL, [(point.size, point.expected_efficiency_ratio) for point in points]),
     )
-
-
-def _note(sweep: ShapeSweep) -> str:
+    title, note = sweep_finding(sweep), "nothing measured; padding after LIFE, Fig. 8"
     if not sweep.n_rounds:
-        return "nothing measured; padding after LIFE, Fig. 8"
-    return f"{sweep.subject} on {sweep.device}; {quantile_name(sweep)} of {sweep.n_rounds} rounds in drawn orders"
-
-
-def _time_panel(sweep: ShapeSweep) -> XYPanel:
-    known = [
-        (each, each.time_ns * each.efficiency_ratio) for each in sweep.points if each.time_ns and each.efficiency_ratio
-    ]
-    ideal = [(point.size, ideal_ns) for point, ideal_ns in known]
+        return XYChart(title=title, note=f"{sweep.title}, {note}", panels=(efficiencies,))
+    note = f"{sweep.subject} on {sweep.device}; {quantile_name(sweep)} of {sweep.n_rounds} rounds in drawn orders"
+    known = [(each, each.time_ns * each.efficiency_ratio) for each in points if each.time_ns and each.efficiency_ratio]
     model = [
         (point.size, ideal_ns / useful) for point, ideal_ns in known if (useful := point.expected_efficiency_ratio)
     ]
-    lines = (
-        _line(_MEASURED, [(point.size, point.time_ns) for point in sweep.points], _NS_PER_US),
+    times = _panel(
+        sweep,
+        "time of a launch; model and ideal at the best rate that was reached",
+        "time (µs)",
+        _line(_MEASURED, [(point.size, point.time_ns) for point in points], _NS_PER_US),
         _line(_MODEL, model, _NS_PER_US),
-        _line(_IDEAL, ideal, _NS_PER_US, role=LineRole.REFERENCE),
+        _line(_IDEAL, [(point.size, ideal_ns) for point, ideal_ns in known], _NS_PER_US, role=LineRole.REFERENCE),
     )
-    return XYPanel(
-        title="time of a launch; model and ideal at the best rate that was reached",
-        x_axis=_x_axis(sweep),
-        y_axis=Axis(label="time (µs)", least=0.0),
-        lines=tuple(line for line in lines if line.x),
-    )
+    return XYChart(title=title, note=f"{sweep.title}, {note}", panels=(times, efficiencies))
 
 
-def _efficiency_panel(sweep: ShapeSweep) -> XYPanel:
-    lines = (
-        _line(_MEASURED, [(point.size, point.efficiency_ratio) for point in sweep.points]),
-        _line(_MODEL, [(point.size, point.expected_efficiency_ratio) for point in sweep.points]),
-    )
-    return XYPanel(
-        title=f"efficiency: useful FLOP/s over the best; mean {_means_text(sweep)}",
-        x_axis=_x_axis(sweep),
-        y_axis=Axis(label="efficiency", least=0.0),
-        lines=tuple(line for line in lines if line.x),
-    )
-
-
-def _means_text(sweep: ShapeSweep) -> str:
-    means = ((_MEASURED, sweep.mean_efficiency_ratio), ("model", sweep.expected_mean_efficiency_ratio))
-    return ", ".join(f"{ratio:.3f} {name}" for name, ratio in means if ratio is not None)
+def _panel(sweep: ShapeSweep, title: str, label: str, *lines: Line) -> XYPanel:
+    shown = tuple(line for line in lines if line.x)
+    return XYPanel(title=title, x_axis=_x_axis(sweep), y_axis=Axis(label=label, least=0.0), lines=shown)
 
 
 def _line(
