@@ -180,8 +180,11 @@ def promising(table: PolicyTable, claims: Iterable[Claim], log_ns: Mapping[Shape
     """Return the table with what it promises, from times by case and process."""
     gains = {(claim.row, claim.over): claim.measured(log_ns) for claim in claims}
 
-    def gained(row: PolicyRow | None) -> dict[str, Gain]:
-        overs = {"gain_over_default": table.default, "gain_over_worst": table.worst}
-        return {name: gains.get((row, over), NO_GAIN) for name, over in overs.items()}
+    def gained(row: PolicyRow | None, over: Choice) -> Gain:
+        return gains.get((row, over), NO_GAIN)
 
-    return replace(table, rows=tuple(replace(row, **gained(row)) for row in table.rows), **gained(None))
+    default, worst = table.default, table.worst
+    rows = tuple(
+        replace(row, gain_over_default=gained(row, default), gain_over_worst=gained(row, worst)) for row in table.rows
+    )
+    return replace(table, rows=rows, gain_over_default=gained(None, default), gain_over_worst=gained(None, worst))

@@ -73,7 +73,7 @@ class ShapeWorker:
             self.close()
             raise
 
-    def asked(self, line: str, *cases: ShapeCase, content: bytes = b"") -> str:
+    def asked(self, line: str, *cases: ShapeCase, content: bytes | memoryview = b"") -> str:
         """Send bytes and a line, of which each case is a step, and return the answer.
 
         Raises `EngineError` where the worker says why there is none; `ShapeCrashError` where it died or hung.

@@ -196,7 +196,7 @@ def test_small_operators_share_the_start_of_a_graph(bench: GgmlBench, monkeypatc
     lines: list[list[str]] = []
     ask = ShapeWorker.asked
 
-    def asked(worker: ShapeWorker, line: str, *cases: ShapeCase, content: bytes = b"") -> str:
+    def asked(worker: ShapeWorker, line: str, *cases: ShapeCase, content: bytes | memoryview = b"") -> str:
         lines.append(line.split())
         return ask(worker, line, *cases, content=content)
 
