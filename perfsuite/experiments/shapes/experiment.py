@@ -55,7 +55,6 @@ class ShapeJudges:
 
     def _open(self, subject: Subject) -> ShapeJudge:
         from perfsuite.experiments.shapes.judge import MARGIN_RATIO, ShapeJudge
-        from perfsuite.experiments.shapes.shape_property import SHAPE_DESIGNS
         from perfsuite.measure.shapes.meters import STEP_LIMIT_S, open_meters  # these bring NumPy and SciPy
 
         config, request = self.config, self.request
@@ -79,7 +78,7 @@ class ShapeJudges:
         return ShapeJudge(
             meters,
             margin_ratio=config.margins.margin_ratio(HUNT, default=MARGIN_RATIO),
-            design=SHAPE_DESIGNS[request.profile],
+            budget=request.budget,
             ceilings=ceilings,
             ceiling_spread_ratio=config.profile.ceiling_spread_ratio,
             forecasts=self._forecasts() if is_processor else None,

@@ -21,7 +21,8 @@ from dataclasses import asdict, replace
 from perfsuite.errors import ShapeCrashError
 from perfsuite.expectation.shapes.floor import ShapeForecasts, dimension_steps, floor_ns, padded_shape
 from perfsuite.experiments.shapes.ratios import Answer, Measure, Measurements, RatioBounds, confirmed_answer
-from perfsuite.experiments.shapes.shape_property import DEFAULT, WRONG, ShapeDesign, ShapeProperty, ShapeVerdict
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS, HuntBudget
+from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
 from perfsuite.measure.shapes.meter import Deviation, ShapeMeters
 from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.outcome import Outcome
@@ -46,14 +47,14 @@ class ShapeJudge:
         meters: ShapeMeters,
         *,
         margin_ratio: float = MARGIN_RATIO,
-        design: ShapeDesign = DEFAULT,
+        budget: HuntBudget = HUNT_BUDGETS["default"],
         ceilings: Ceilings | None = None,
         ceiling_spread_ratio: float = 0.0,
         forecasts: ShapeForecasts | None = None,
     ) -> None:
         """Judge by ceilings and forecasts where the device has them; it may exceed the ceilings by their spread."""
         self.margin_ratio = margin_ratio
-        self._meters, self._design, self._forecasts = meters, design, forecasts
+        self._meters, self._budget, self._forecasts = meters, budget, forecasts
         self._ceilings, self._ceiling_spread_ratio = ceilings, ceiling_spread_ratio
         self._screen = Measurements(meters.resident())
         self._verdicts: dict[tuple[ShapeProperty, str], ShapeVerdict] = {}
@@ -104,7 +105,7 @@ class ShapeJudge:
         deviation = screen.deviation(case)
         if deviation.is_correct:
             return _deviating(case, deviation, Outcome.PASS, "computes correctly")
-        n_fresh = self._design.n_confirmations
+        n_fresh = self._budget.n_confirmations
         for number in range(1, n_fresh + 1):
             with self._meters.fresh() as meter:
                 fresh = meter.verify(case)
@@ -159,7 +160,7 @@ class ShapeJudge:
         floor, spread_ratio = floor_ns(case.shape, self._ceilings), self._ceiling_spread_ratio
 
         def measure(process: Measurements) -> RatioBounds:
-            ratio = floor / process.fastest_ns(case, self._design.n_pairs)
+            ratio = floor / process.fastest_ns(case, self._budget.n_pairs)
             return RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio)
 
         answer = self._answer(measure, screen, limit_ratio=1.0 / (1.0 - spread_ratio))
@@ -184,8 +185,8 @@ class ShapeJudge:
         assert upper_ns is not None
 
         def measure(process: Measurements) -> RatioBounds:
-            samples_ns = process.samples_ns(case, self._design.n_pairs)
-            found = paired_ratio([expected_ns] * len(samples_ns), samples_ns, confidence=1.0 - self._design.alpha)
+            samples_ns = process.samples_ns(case, self._budget.n_pairs)
+            found = paired_ratio([expected_ns] * len(samples_ns), samples_ns, confidence=1.0 - self._budget.alpha)
             return RatioBounds(ratio=found.median_ratio, lower_ratio=found.lower_ratio, upper_ratio=found.upper_ratio)
 
         if expectation.limit_ns is None:
@@ -201,14 +202,14 @@ class ShapeJudge:
         """Measure how much slower a case is than another, in pairs, against the margin."""
 
         def measure(process: Measurements) -> RatioBounds:
-            pairs = process.pairs(old, new, self._design.n_pairs)
-            found = compare_pairs(pairs.old_ns, pairs.new_ns, alpha=self._design.alpha)
+            pairs = process.pairs(old, new, self._budget.n_pairs)
+            found = compare_pairs(pairs.old_ns, pairs.new_ns, alpha=self._budget.alpha)
             return RatioBounds(ratio=found.estimate_ratio, lower_ratio=found.lower_ratio, upper_ratio=found.upper_ratio)
 
         return self._answer(measure, screen, limit_ratio=1.0 + self.margin_ratio)
 
     def _answer(self, measure: Measure, screen: Measurements, *, limit_ratio: float) -> Answer:
-        n_fresh = self._design.n_confirmations
+        n_fresh = self._budget.n_confirmations
         return confirmed_answer(measure, screen, self._meters, limit_ratio=limit_ratio, n_confirmations=n_fresh)
 
     def _compared(self, property: ShapeProperty, case: ShapeCase, against: ShapeCase, answer: Answer) -> ShapeVerdict:

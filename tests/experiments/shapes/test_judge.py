@@ -18,7 +18,8 @@ from perfsuite.experiments.run_config import Margins, RunConfig
 from perfsuite.experiments.shapes import judge
 from perfsuite.experiments.shapes.experiment import ShapeJudges
 from perfsuite.experiments.shapes.judge import ShapeJudge
-from perfsuite.experiments.shapes.shape_property import DEFAULT, QUICK, WRONG, ShapeDesign, ShapeProperty
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS
+from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.ceiling_store import store_calibration
 from perfsuite.measure.shapes.meter import Deviation
@@ -244,11 +245,11 @@ def test_a_crash_that_does_not_come_again_leaves_the_verdict() -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.12])
-@pytest.mark.parametrize("design", [QUICK, DEFAULT], ids=["quick", "default"])
-def test_noise_raises_nothing(design: ShapeDesign, sigma: float) -> None:
+@pytest.mark.parametrize("profile", ["quick", "default"])
+def test_noise_raises_nothing(profile: str, sigma: float) -> None:
     """None of 150 shapes that cost what their padded shapes cost fails, in either property that pairs decide."""
     meters = noisy(sigma)
-    judge = ShapeJudge(meters, design=design)
+    judge = ShapeJudge(meters, budget=HUNT_BUDGETS[profile])
     verdicts = [judge.judge(property, case) for case in odd_cases(150) for property in TIMED]
     assert [verdict.reason for verdict in verdicts if verdict.outcome is not Outcome.PASS] == []
 
@@ -306,5 +307,5 @@ def judges(board: LocalBoard, cache_dir: Path) -> ShapeJudges:
         "opencl_platform": None,
         "margins": Margins(),
     }
-    request: Any = SimpleNamespace(profile="quick", kernels_dir=None)
+    request: Any = SimpleNamespace(budget=None, kernels_dir=None)
     return ShapeJudges(config=cast(RunConfig, SimpleNamespace(**plain)), request=request, ceilings=lambda: None)
