@@ -80,11 +80,11 @@ class ShapeWorker:
         """
         if not self.is_open:
             raise self._lost or MeasurementError("the worker has ended; start another one")
-        deadline_s = time.monotonic() + self._limit_s * (len(cases) + 1) + _BEYOND_WORKER_S
         try:
             for first in range(0, len(content), _PIECE_BYTES):
                 piece = base64.b64encode(content[first : first + _PIECE_BYTES]).decode()
-                self._worker.tell(f"part {piece}", deadline_s)
+                self._worker.tell(f"part {piece}", self._deadline_s(0))
+            deadline_s = self._deadline_s(len(cases))
             self._worker.tell(line, deadline_s)
             return self._answer(deadline_s, cases)
         except TimeoutError:
@@ -100,9 +100,12 @@ class ShapeWorker:
         self.is_open = False
         self._stack.close()
 
+    def _deadline_s(self, n_steps: int) -> float:
+        return time.monotonic() + self._limit_s * (n_steps + 1) + _BEYOND_WORKER_S
+
     def _ready(self) -> str:
         try:
-            return self._answer(time.monotonic() + self._limit_s + _BEYOND_WORKER_S, ())
+            return self._answer(self._deadline_s(0), ())
         except TimeoutError:
             raise MeasurementError(
                 f"the worker for '{self._worker.task}' was not ready after {self._limit_s:g} s and was stopped"
