@@ -86,7 +86,7 @@ def shape_policy(**changes: Any) -> ShapePolicy:
         left_out=(LeftOut(choice=tilings((16,), (4,))[0], reason="gemv/n1-k512/f16: no room"),),
     )
     subjects = tuple(
-        MeasuredSubject(subject=each.value, device="simulated device", fingerprint={"device": "simulated device"})
+        MeasuredSubject(subject=each, device="simulated device", fingerprint={"device": "simulated device"})
         for each in Subject
     )
     policy = ShapePolicy(

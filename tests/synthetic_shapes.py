@@ -1,15 +1,13 @@
-"""Shapes for tests of what judges them, and a judge over a simulated device."""
+"""Shapes for tests of what judges them, and ceilings of a device."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from perfsuite.expectation.shapes.floor import padded_shape
-from perfsuite.experiments.shapes.basis import Basis, Measurements
-from perfsuite.experiments.shapes.judge import MARGIN_RATIO
-from perfsuite.experiments.shapes.shape_property import DEFAULT
-from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import TILES, ShapeCase, Subject, Tiling
 
@@ -36,13 +34,13 @@ def drawn_cases(count: int, *, seed: int = 0) -> list[ShapeCase]:
     return list(found.values())
 
 
-def basis(meters: SimulatedMeters, **changes: Any) -> Basis:
-    usual: dict[str, Any] = {
-        "screen": Measurements(meters.resident()),
-        "meters": meters,
-        "design": DEFAULT,
-        "margin_ratio": MARGIN_RATIO,
-        "ceilings": None,
-        "forecasts": None,
-    }
-    return Basis(**{**usual, **changes})
+def ceilings(
+    flops_per_s: float, *, levels: Sequence[tuple[int, float]] = ((1 << 16, 1e12),), **rates: float
+) -> Ceilings:
+    """Return ceilings by the bandwidth of each working set and the rate of F32, which is also that of integers."""
+    bandwidths = tuple(
+        Bandwidth(working_set_bytes=size, read_bytes_per_s=rate, copy_bytes_per_s=rate, triad_bytes_per_s=rate)
+        for size, rate in levels
+    )
+    usual: dict[str, Any] = {"int8_flops_per_s": flops_per_s, "f16_flops_per_s": None, **rates}
+    return Ceilings(n_threads=2, bandwidths=bandwidths, fp32_flops_per_s=flops_per_s, dispatch_ns=1000, **usual)

@@ -27,7 +27,6 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 NEED_EXTRAS = {
     "perfsuite.cases.test_shapes": "shapes",
     "perfsuite.experiments.shapes.hunt": "shapes",
-    "perfsuite.experiments.shapes.profiles": "shapes",
     "perfsuite.experiments.shapes.strategies": "shapes",
     "perfsuite.measure.opencl_calls": "opencl",
 }

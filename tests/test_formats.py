@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perfsuite.experiments.shapes.kept_files import read_examples
+from perfsuite.experiments.shapes.kept import read_examples
 from perfsuite.experiments.study.harness_scores import read_harness_score
 from perfsuite.measure.ceiling_store import device_file, stored_ceilings
 from perfsuite.records.fingerprint import ENGINE

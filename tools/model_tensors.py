@@ -15,8 +15,8 @@ from pathlib import Path
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.model_tensors import with_engine_tensors
-from perfsuite.workload.model_spec import read_spec
-from perfsuite.workload.tensor_list import shortened
+from perfsuite.workload.model_shape import read_spec
+from perfsuite.workload.tensors import shortened
 
 _FOLDER = Path(__file__).resolve().parents[1] / "perfsuite" / "workload" / "architectures"
 _SECTION = "[tensors]\n"

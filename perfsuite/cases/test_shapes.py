@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.experiments.shapes.profiles import hunt_settings
+from perfsuite.experiments.shapes.hunt import hunt_settings
 from perfsuite.plugin.fixtures import Perf
 
 

@@ -13,8 +13,7 @@ from perfsuite.units import format_bytes
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find_model
 from perfsuite.workload.config_metadata import is_config, left_out, spec_of_config
-from perfsuite.workload.model_shape import ModelShape, shape_of
-from perfsuite.workload.model_spec import read_spec
+from perfsuite.workload.model_shape import ModelShape, read_spec, shape_of
 
 
 def add_parser(commands: Commands) -> None:

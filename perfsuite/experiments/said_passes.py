@@ -19,8 +19,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.model_tensors import with_engine_tensors
 from perfsuite.records.events import Phase
 from perfsuite.records.op_cost import PassCost
-from perfsuite.workload.model_shape import ModelShape
-from perfsuite.workload.model_spec import ModelSpec
+from perfsuite.workload.model_shape import ModelShape, ModelSpec
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights, synthetic_weights
 

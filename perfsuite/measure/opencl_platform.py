@@ -37,11 +37,9 @@ class OpenClDevice:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether the device is a GPU."""
         return self.type == "gpu"
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the device as a dict of strings and numbers."""
         return asdict(self)
 
     @classmethod

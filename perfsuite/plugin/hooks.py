@@ -248,7 +248,7 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
 
 def _prepare_hunts(request: HuntRequest) -> None:
     """Let the hunts have the profile's settings; they are imported later, when they are collected."""
-    from perfsuite.experiments.shapes.profiles import register_profile  # brings Hypothesis
+    from perfsuite.experiments.shapes.hunt import register_profile  # brings Hypothesis
 
     register_profile(request.budget)
 

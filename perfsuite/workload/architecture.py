@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.workload.families import Family, family_of
-from perfsuite.workload.tensors import parameter_count
+from perfsuite.workload.tensors import parameters_of, tensor_specs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,21 +92,17 @@ class Architecture:
     mla: LatentAttention | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself or its family."""
-        _check_ranges(self)
-        _check_heads(self)
-        _check_family(self)
-        _check_parts(self)
+        for field, value, expected in _contradictions(self):
+            raise ArchitectureError(f"architecture {self.name!r}: {field} is {value!r}, expected {expected}")
 
     @property
     def family(self) -> Family:
-        """The traits that its GGUF architecture implies."""
         return family_of(self.gguf_architecture)
 
     @property
     def n_parameters(self) -> int:
         """The exact number of trained weights, tied embeddings counted once."""
-        return parameter_count(self)
+        return parameters_of(tensor_specs(self))
 
     def with_layers(self, n_layers: int) -> Architecture:
         """Return the same architecture at another depth, its name ending in ``-l<depth>``."""
@@ -115,55 +112,67 @@ class Architecture:
         return replace(self, name=f"{self.name}-l{n_layers}", n_layers=n_layers, moe=moe)
 
 
-_COUNTS = (
-    *("n_layers", "n_embd", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "n_ff", "n_vocab", "n_ctx_train"),
-    *("n_rot", "n_ctx_orig", "sliding_window"),
-)
 #: *Source*: ``LLAMA_MAX_LAYERS`` in ``src/llama-hparams.h`` of llama-cpp-python 0.3.36.
 MOST_LAYERS = 512
 #: *Source*: ``llama_pos`` in ``include/llama.h``, the position of a token, has 32 bits with a sign.
 MOST_POSITIONS = 2**31 - 1
+
+_COUNTS = (
+    *("n_layers", "n_embd", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "n_ff", "n_vocab", "n_ctx_train"),
+    *("n_rot", "n_ctx_orig", "sliding_window"),
+)
+_EXPERT_COUNTS = ("n_experts", "n_experts_used", "n_ff_expert", "n_ff_shared")
+_LATENT_COUNTS = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 _POSITIVE = ("norm_eps", "rope_freq_base", "attn_logit_softcap", "final_logit_softcap")
 
 
-def _reject(architecture: Architecture, field: str, value: object, accepted: str) -> None:
-    raise ArchitectureError(f"architecture {architecture.name!r}: {field} is {value!r}, expected {accepted}")
-
-
-def _is_count(value: object, minimum: int = 1) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
-
-
-def _check_ranges(architecture: Architecture) -> None:
-    optional = {field.name for field in fields(architecture) if field.default is None}
-    for name in _COUNTS:
-        value = getattr(architecture, name)
-        if not (_is_count(value) or (value is None and name in optional)):
-            _reject(architecture, name, value, "a positive integer")
-    if architecture.n_layers > MOST_LAYERS:
-        _reject(architecture, "n_layers", architecture.n_layers, f"at most {MOST_LAYERS}, which is what llama.cpp runs")
+def _contradictions(architecture: Architecture) -> Iterator[tuple[str, object, str]]:
+    """Yield what no engine could run: a field, its value, and what is expected."""
+    moe, mla = architecture.moe, architecture.mla
+    for prefix, part, names in (
+        ("", architecture, _COUNTS),
+        ("moe.", moe, _EXPERT_COUNTS),
+        ("mla.", mla, _LATENT_COUNTS),
+    ):
+        for name in names if part is not None else ():
+            if (count := getattr(part, name)) is not None and count < 1:
+                yield f"{prefix}{name}", count, "a positive integer"
     for name in _POSITIVE:
-        value = getattr(architecture, name)
-        if not ((isinstance(value, float) and 0 < value < float("inf")) or (value is None and name in optional)):
-            _reject(architecture, name, value, "a positive number")
+        if (value := getattr(architecture, name)) is not None and not 0 < value < float("inf"):
+            yield name, value, "a positive number"
+    n_layers, n_heads, head_dim = architecture.n_layers, architecture.n_heads, architecture.head_dim
+    if n_layers > MOST_LAYERS:
+        yield "n_layers", n_layers, f"at most {MOST_LAYERS}, which is what llama.cpp runs"
+    if n_heads % architecture.n_kv_heads:
+        yield "n_kv_heads", architecture.n_kv_heads, f"a divisor of n_heads ({n_heads})"
+    if architecture.n_rot % 2 or architecture.n_rot > head_dim:
+        yield "n_rot", architecture.n_rot, f"an even number up to head_dim ({head_dim})"
+    yield from _of_family(architecture, architecture.family)
+    if moe is not None:
+        if moe.n_experts_used > moe.n_experts:
+            yield "moe.n_experts_used", moe.n_experts_used, f"at most n_experts ({moe.n_experts})"
+        if not 0 <= moe.n_dense_layers <= n_layers:
+            yield "moe.n_dense_layers", moe.n_dense_layers, f"0 to n_layers ({n_layers})"
+        if moe.n_ff_shared % moe.n_ff_expert and architecture.gguf_architecture == "deepseek2":
+            yield "moe.n_ff_shared", moe.n_ff_shared, f"a multiple of n_ff_expert ({moe.n_ff_expert})"
+    if mla is not None:
+        consistent = {
+            "head_dim": mla.qk_nope_head_dim + mla.qk_rope_head_dim,
+            "v_head_dim": mla.v_head_dim,
+            "n_rot": mla.qk_rope_head_dim,
+            "n_kv_heads": 1 if mla.absorbed else n_heads,
+        }
+        for name, expected in consistent.items():
+            if getattr(architecture, name) != expected:
+                yield name, getattr(architecture, name), f"{expected} from the latent attention"
 
 
-def _check_heads(architecture: Architecture) -> None:
-    n_heads, n_kv_heads = architecture.n_heads, architecture.n_kv_heads
-    head_dim, n_rot = architecture.head_dim, architecture.n_rot
-    if n_heads % n_kv_heads:
-        _reject(architecture, "n_kv_heads", n_kv_heads, f"a divisor of n_heads ({n_heads})")
-    if n_rot % 2 or n_rot > head_dim:
-        _reject(architecture, "n_rot", n_rot, f"an even number up to head_dim ({head_dim})")
-
-
-def _check_family(architecture: Architecture) -> None:
-    family = architecture.family
-    head_dim, width = architecture.head_dim, architecture.n_heads * architecture.head_dim
+def _of_family(architecture: Architecture, family: Family) -> Iterator[tuple[str, object, str]]:
+    head_dim, within = architecture.head_dim, f"in {family.gguf_architecture!r}"
     if family.full_rotary and architecture.n_rot != head_dim:
-        _reject(architecture, "n_rot", architecture.n_rot, f"head_dim ({head_dim}) in {family.gguf_architecture!r}")
-    if family.square_attention and width != architecture.n_embd:
-        _reject(architecture, "head_dim", head_dim, f"n_embd / n_heads in {family.gguf_architecture!r}")
+        yield "n_rot", architecture.n_rot, f"head_dim ({head_dim}) {within}"
+    if family.square_attention and architecture.n_heads * head_dim != architecture.n_embd:
+        yield "head_dim", head_dim, f"n_embd / n_heads {within}"
     demands = {
         "tied_embeddings": family.tied_embeddings,
         "fused_qkv": family.fused_qkv,
@@ -172,44 +181,7 @@ def _check_family(architecture: Architecture) -> None:
     }
     for name, demanded in demands.items():
         if demanded is not None and getattr(architecture, name) is not demanded:
-            _reject(architecture, name, not demanded, f"{demanded} in {family.gguf_architecture!r}")
-
-
-def _check_parts(architecture: Architecture) -> None:
-    family, moe, mla = architecture.family, architecture.moe, architecture.mla
-    for name, part, needed in (("moe", moe, family.experts), ("mla", mla, family.latent_attention)):
-        if (part is not None) is not needed:
-            _reject(architecture, name, part, f"{'one' if needed else 'none'} in {family.gguf_architecture!r}")
-    if moe is not None:
-        _check_experts(architecture, moe)
-    if mla is not None:
-        _check_latent(architecture, mla)
-
-
-def _check_experts(architecture: Architecture, moe: MixtureOfExperts) -> None:
-    for name in ("n_experts", "n_experts_used", "n_ff_expert", "n_ff_shared"):
-        if not _is_count(getattr(moe, name)):
-            _reject(architecture, f"moe.{name}", getattr(moe, name), "a positive integer")
-    if moe.n_experts_used > moe.n_experts:
-        _reject(architecture, "moe.n_experts_used", moe.n_experts_used, f"at most n_experts ({moe.n_experts})")
-    if not _is_count(moe.n_dense_layers, 0) or moe.n_dense_layers > architecture.n_layers:
-        _reject(architecture, "moe.n_dense_layers", moe.n_dense_layers, f"0 to n_layers ({architecture.n_layers})")
-    if moe.n_ff_shared % moe.n_ff_expert and architecture.gguf_architecture == "deepseek2":
-        _reject(architecture, "moe.n_ff_shared", moe.n_ff_shared, f"a multiple of n_ff_expert ({moe.n_ff_expert})")
-
-
-def _check_latent(architecture: Architecture, mla: LatentAttention) -> None:
-    for name in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
-        if not _is_count(getattr(mla, name)):
-            _reject(architecture, f"mla.{name}", getattr(mla, name), "a positive integer")
-    if mla.q_lora_rank is not None and not _is_count(mla.q_lora_rank):
-        _reject(architecture, "mla.q_lora_rank", mla.q_lora_rank, "a positive integer or None")
-    consistent = {
-        "head_dim": mla.qk_nope_head_dim + mla.qk_rope_head_dim,
-        "v_head_dim": mla.v_head_dim,
-        "n_rot": mla.qk_rope_head_dim,
-        "n_kv_heads": 1 if mla.absorbed else architecture.n_heads,
-    }
-    for name, expected in consistent.items():
-        if getattr(architecture, name) != expected:
-            _reject(architecture, name, getattr(architecture, name), f"{expected} from the latent attention")
+            yield name, not demanded, f"{demanded} {within}"
+    for name, needed in (("moe", family.experts), ("mla", family.latent_attention)):
+        if (getattr(architecture, name) is not None) is not needed:
+            yield name, getattr(architecture, name), f"{'one' if needed else 'none'} {within}"

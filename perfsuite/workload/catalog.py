@@ -14,16 +14,15 @@ form; it is called ``tiny-<architecture>``. Those in ``calibration`` are run by 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from perfsuite.errors import ArchitectureError, meant
 from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.huggingface import from_config
+from perfsuite.workload.config_metadata import from_config
 from perfsuite.workload.model_config import read_config
-from perfsuite.workload.model_shape import ModelShape
-from perfsuite.workload.model_spec import ModelSpec, read_spec
+from perfsuite.workload.model_shape import ModelShape, ModelSpec, read_spec
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,17 +32,6 @@ else:
 _SUFFIX = ".toml"
 _TINY = "tiny-"
 _FOLDER = Path(__file__).resolve().parent / "architectures"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogEntry:
-    """An architecture of the catalogue and where its dimensions come from."""
-
-    architecture: Architecture
-    #: Address of the model's ``config.json``, or ``perfsuite:`` and what it is derived from.
-    source: str
-    #: Trained weights by the hub's count, tied embeddings once; ``None`` where it is rounded or none is published.
-    published_parameters: int | None
 
 
 @cache
@@ -80,11 +68,6 @@ def is_name(name: str) -> bool:
     return name in names() or name in listed_names() or name in tiny_names()
 
 
-def find(name: str) -> Architecture:
-    """Return an architecture by name, or raise ArchitectureError that suggests the closest names."""
-    return entry(name).architecture
-
-
 def find_model(name: str) -> Architecture | ModelShape:
     """Return any model of the catalogue, or raise ArchitectureError that suggests the closest names."""
     return listed(name).shape(name) if name in listed_names() or name in tiny_names() else find(name)
@@ -98,16 +81,16 @@ def listed(name: str) -> ModelSpec:
 
 
 @cache
-def entry(name: str) -> CatalogEntry:
-    """Return an architecture with its source, or raise ArchitectureError that suggests the closest names."""
+def find(name: str) -> Architecture:
+    """Return an architecture by name, or raise ArchitectureError that suggests the closest names."""
+    return from_config(read_config(described(name)["config"]), name)
+
+
+def described(name: str) -> dict[str, Any]:
+    """Return what the file of an architecture says, or raise ArchitectureError that suggests the closest names."""
     if name not in names():
         raise ArchitectureError(f"architecture {name!r} {_problem(name)}")
-    values = tomllib.loads((_FOLDER / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
-    return CatalogEntry(
-        architecture=from_config(read_config(values["config"]), name),
-        source=values["source"],
-        published_parameters=values.get("published_parameters"),
-    )
+    return tomllib.loads((_FOLDER / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
 
 
 def _problem(name: str) -> str:

@@ -273,6 +273,7 @@ SPECIFIC: Mapping[str, Callable[[Values], dict[str, Any]]] = {
     "minicpm": _minicpm,
     "rwkv7": _rwkv7,
     "minicpm3": _minicpm3,
+    "plm": _minicpm3,
     "ernie4_5-moe": _ernie_experts,
     "dbrx": _dbrx,
     "gemma3": _gemma_window,
@@ -283,6 +284,10 @@ SPECIFIC: Mapping[str, Callable[[Values], dict[str, Any]]] = {
     "qwen": lambda values: {"attention.layer_norm_rms_epsilon": float(values["layer_norm_epsilon"])},
     "glm4moe": lambda values: {"expert_gating_func": 2},
     "bailingmoe": lambda values: {"rope.dimension_count": head_dim(values), "expert_weights_scale": 1.0},
+    # Of this one llama.cpp reads none of them.
+    "qwen2moe": lambda values: dict.fromkeys(
+        ("expert_weights_norm", "expert_weights_scale", "leading_dense_block_count")
+    ),
     "gpt-oss": lambda values: {"expert_feed_forward_length": values["intermediate_size"]},
     "llama4": lambda values: {"expert_feed_forward_length": values["intermediate_size"]},
     "phimoe": lambda values: {"expert_feed_forward_length": values["intermediate_size"]},

@@ -105,6 +105,8 @@ def head_dim(values: Values) -> int:
     """Return the size of a head, given or as it follows from the width."""
     n_embd, n_heads = first_of(values, *KEYS["embedding_length"]), first_of(values, *KEYS["attention.head_count"])
     own = first_of(values, *KEYS["attention.key_length"])
+    if own is None and n_embd is None:
+        raise KeyError("hidden_size")
     return int(own or n_embd // max(n_heads or 1, 1))
 
 

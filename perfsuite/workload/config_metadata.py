@@ -12,10 +12,16 @@ from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.config_architectures import SPECIFIC
 from perfsuite.workload.config_classes import GGUF_ARCHITECTURES
 from perfsuite.workload.config_keys import KEYS, Values, first_of, head_dim, plain_metadata
-from perfsuite.workload.huggingface import CLASSES, from_config
+from perfsuite.workload.families import family_of
+from perfsuite.workload.hyperparameters import Metadata
 from perfsuite.workload.model_config import ModelConfig, missing_key, read_config, rope_parameters
-from perfsuite.workload.model_shape import MetadataValue
-from perfsuite.workload.model_spec import ModelSpec
+from perfsuite.workload.model_shape import MetadataValue, ModelSpec
+
+#: The classes whose graph the suite writes itself.
+CLASSES = (
+    *("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Gemma2ForCausalLM"),
+    *("GPTNeoXForCausalLM", "Phi3ForCausalLM", "PLMForCausalLM", "Qwen2MoeForCausalLM", "DeepseekV2ForCausalLM"),
+)
 
 #: Numbers of the functions that make a router's scores. Source: src/llama-hparams.h of llama.cpp.
 _GATES = {"softmax": 1, "sigmoid": 2, "sqrtsoftplus": 4}
@@ -25,12 +31,22 @@ _BIASES = ("attention_bias", "use_qkv_bias", "qkv_bias", "use_bias", "add_qkv_bi
 _TYING = ("tie_word_embeddings", "tie_embedding", "tie_embeddings", "share_input_output_layers")
 
 #: Architectures with biases, and with one matrix for tokens in and out, where their config does not say.
-_BIASED = ("qwen", "qwen2", "qwen2vl", "qwen2moe", "dream", "bert", "gpt-oss", "phi2")
+_BIASED = ("qwen", "qwen2", "qwen2vl", "qwen2moe", "dream", "bert", "gpt-oss", "phi2", "gptneox")
 _TIED = (
-    *("gemma", "gemma3", "gemma3n", "command-r", "cohere2", "starcoder2", "lfm2", "lfm2moe", "bloom", "falcon"),
-    *("gpt2", "mpt", "starcoder", "openelm"),
+    *("plm", "gemma", "gemma2", "gemma3", "gemma3n", "command-r", "cohere2", "starcoder2", "lfm2", "lfm2moe"),
+    *("bloom", "falcon", "gpt2", "mpt", "starcoder", "openelm"),
 )
 _LATENT = ("deepseek2", "deepseek32", "glm-dsa", "mistral4", "kimi-linear", "hy_v4")
+
+#: Tensors that these have whatever their configs say, and those whose configs' word on biases does not count.
+_OWN = {
+    "gptneox": {"attn_qkv.weight"},
+    "phi3": {"attn_qkv.weight"},
+    "deepseek2": {"attn_k_b.weight"},
+    "qwen2": {"attn_q.bias"},
+    "qwen2moe": {"attn_q.bias"},
+}
+_UNBIASED = ("gemma2", "phi3", "plm", "deepseek2")
 
 #: Architectures whose sliding windows the engine reads layer by layer.
 _WINDOWED = ("exaone4", "olmo2", "afmoe")
@@ -41,7 +57,7 @@ _FOURFOLD = ("gpt2", "bloom", "falcon", "phi2", "mpt", "starcoder", "codeshell")
 #: The share of a head that is turned where a config does not say.
 _PARTS = {
     **dict.fromkeys(("chatglm", "glm4", "glm4moe", "bailingmoe2"), 0.5),
-    **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), 0.25),
+    **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe", "gptneox"), 0.25),
 }
 
 #: What the engine has one value of. *Source*: ``src/llama-hparams.h`` of llama.cpp.
@@ -85,6 +101,42 @@ def is_config(path: Path) -> bool:
             return file.read(64).lstrip().startswith(b"{")
     except (OSError, ValueError):  # none is there, or none can be
         return False
+
+
+def from_config(found: ModelConfig, name: str) -> Architecture:
+    """Build an architecture from the config of one of `CLASSES`; raises as `spec_of_config`, or KeyError.
+
+    Keys that are optional in ``transformers`` get its defaults.
+    """
+    values, architecture = found.values, GGUF_ARCHITECTURES[found.class_name]
+    if values.get("mlp_bias"):
+        raise ArchitectureError(f"{found.where}: mlp_bias is true, which is not read of {found.class_name}")
+
+    def refusal(key: str, value: object, expected: str) -> ArchitectureError:
+        experts = "n_routed_experts" if architecture in _LATENT else "num_experts"
+        named = {"feed_forward_length": "intermediate_size", "expert_count": experts, "rope.freq_base": "rope_theta"}
+        key = named.get(key) or next((each for each in KEYS[key] if each in values), KEYS[key][0])
+        if value is None:
+            return missing_key(found.where, key, found.class_name)
+        return ArchitectureError(f"{found.where}: {key} is {shown(value)}, expected {expected}")
+
+    n_embd, n_heads = (first_of(values, *KEYS[key]) for key in ("embedding_length", "attention.head_count"))
+    for key, size in (("embedding_length", n_embd), ("attention.head_count", n_heads)):
+        if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
+            raise refusal(key, size, "an integer")
+    if n_heads and n_embd and not {"head_dim", "kv_lora_rank"} & set(values) and n_embd % n_heads:
+        raise refusal("attention.head_count", n_heads, f"a divisor of hidden_size ({shown(n_embd)})")
+    metadata, wanted = dict(_metadata(values, architecture)), set(_wanted(values, architecture))
+    if any(each.startswith("rope_") for each in wanted):
+        wanted.add(family_of(architecture).rope_factors[0])
+    else:
+        metadata.pop("rope.scaling.original_context_length", None)
+    if architecture in _UNBIASED:
+        wanted.discard("attn_q.bias")
+    wanted |= _OWN.get(architecture, set())
+    return Metadata(
+        name=name, gguf_architecture=architecture, values=metadata, n_vocab=None, tensors=wanted, refusal=refusal
+    ).architecture()
 
 
 def _spec(config: ModelConfig) -> ModelSpec:
@@ -154,6 +206,8 @@ def _rope(values: Values, part: float | None = None) -> dict[str, Any]:
         }
     if kind in ("longrope", "su"):
         original = first_of({**values, **parameters}, "original_max_position_embeddings")
+        if original is None:
+            raise KeyError("original_max_position_embeddings")
         found["rope.scaling.original_context_length"] = original
     return found
 

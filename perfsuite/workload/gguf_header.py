@@ -45,7 +45,6 @@ class TensorEntry:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes that its data takes."""
         return self.spec.n_rows * self.ggml_type.row_bytes(self.spec.ne[0])
 
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from perfsuite.errors import ArchitectureError, GgufError
-from perfsuite.workload.architecture import MOST_LAYERS, MOST_POSITIONS, Architecture, LatentAttention, MixtureOfExperts
-from perfsuite.workload.families import FAMILIES, Family
+from perfsuite.workload.architecture import MOST_LAYERS, MOST_POSITIONS, Architecture
+from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.gguf_header import GgufHeader, joining, read_header
+from perfsuite.workload.hyperparameters import Metadata
 from perfsuite.workload.model_shape import ModelShape, shape_of_file
 from perfsuite.workload.tensors import tensor_specs
 
@@ -75,8 +75,22 @@ def read_gguf(path: Path) -> GgufModel:
 
 
 def _architecture(path: Path, header: GgufHeader, name: str) -> Architecture:
+    def refusal(key: str, value: object, expected: str) -> GgufError:
+        if value is None:
+            return GgufError(f"{path}: metadata lacks {name}.{key}")
+        return GgufError(f"{path}: {name}.{key} is {value!r}, expected {expected}")
+
+    shapes = {each.spec.name: each.spec.ne for each in header.tensors}
+    metadata = Metadata(
+        name=path.stem,
+        gguf_architecture=name,
+        values={key.removeprefix(f"{name}."): value for key, value in header.metadata.items()},
+        n_vocab=shapes.get("token_embd.weight", (0, 0))[-1],
+        tensors={each.removeprefix("blk.0.") for each in shapes},
+        refusal=refusal,
+    )
     try:
-        architecture = _Metadata(path=path, header=header, prefix=name).architecture()
+        architecture = metadata.architecture()
     except ArchitectureError as error:
         raise GgufError(f"{path}: {error}") from error
     _check_tensors(path, header, architecture)
@@ -136,111 +150,3 @@ def _refuse(path: Path, header: GgufHeader, name: str, strangers: Sequence[str])
             f"{path}: {len(strangers)} of its {len(header.tensors)} tensors have no place in {name} ({listed}); "
             "convert it again, and a part that sees or hears into a file of its own"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Metadata:
-    """A header's hyperparameters with checked access."""
-
-    path: Path
-    header: GgufHeader
-    prefix: str
-
-    def architecture(self) -> Architecture:
-        family = FAMILIES[self.prefix]
-        shapes = {each.spec.name: each.spec.ne for each in self.header.tensors}
-        n_embd, n_heads = self._integer("embedding_length"), self._integer("attention.head_count")
-        head_dim = self._integer("attention.key_length", n_embd // max(n_heads, 1))
-        fields: dict[str, Any] = {
-            "name": self.path.stem,
-            "gguf_architecture": self.prefix,
-            "n_layers": self._integer("block_count"),
-            "n_embd": n_embd,
-            "n_heads": n_heads,
-            "n_kv_heads": self._integer("attention.head_count_kv", n_heads),
-            "head_dim": head_dim,
-            "v_head_dim": self._integer("attention.value_length", head_dim),
-            "n_ff": self._integer("feed_forward_length"),
-            "n_vocab": shapes.get("token_embd.weight", (0, 0))[-1],
-            "n_ctx_train": self._integer("context_length"),
-            "tied_embeddings": "output.weight" not in shapes,
-            "qkv_bias": "blk.0.attn_q.bias" in shapes or "blk.0.attn_qkv.bias" in shapes,
-            "qk_norm": family.qk_norm,
-            "fused_qkv": "blk.0.attn_qkv.weight" in shapes,
-            "n_rot": self._integer("rope.dimension_count", head_dim),
-            "rope_freq_base": self._number("rope.freq_base", 10000.0),
-            "rope_freq_factors": family.rope_factors[0] in shapes,
-            "n_ctx_orig": self._optional_integer("rope.scaling.original_context_length"),
-            **self._family_fields(family),
-            **self._latent_attention(family, absorbed="blk.0.attn_k_b.weight" in shapes),
-            "moe": self._experts(family) if family.experts else None,
-        }
-        return Architecture(**fields)
-
-    def _family_fields(self, family: Family) -> dict[str, Any]:
-        norm = "layer_norm_epsilon" if family.layer_norm_with_bias else "layer_norm_rms_epsilon"
-        fields: dict[str, Any] = {"norm_eps": self._number(f"attention.{norm}")}
-        if family.parallel_option:
-            fields["parallel_residual"] = bool(self._integer("use_parallel_residual", 1))
-        if family.window_caches:
-            fields["sliding_window"] = self._integer("attention.sliding_window", 4096)
-        if family.soft_caps:
-            fields["attn_logit_softcap"] = self._number("attn_logit_softcapping", 50.0)
-            fields["final_logit_softcap"] = self._number("final_logit_softcapping", 30.0)
-        return fields
-
-    def _experts(self, family: Family) -> MixtureOfExperts:
-        n_ff_expert = self._integer("expert_feed_forward_length")
-        if family.gated_shared_expert:
-            n_ff_shared = self._integer("expert_shared_feed_forward_length")
-        else:
-            n_ff_shared = n_ff_expert * self._integer("expert_shared_count")
-        return MixtureOfExperts(
-            n_experts=self._integer("expert_count"),
-            n_experts_used=self._integer("expert_used_count"),
-            n_ff_expert=n_ff_expert,
-            n_ff_shared=n_ff_shared,
-            n_dense_layers=self._integer("leading_dense_block_count", 0),
-            normalize_weights=bool(self._integer("expert_weights_norm", 0)),
-            weights_scale=self._number("expert_weights_scale", 1.0),
-        )
-
-    def _latent_attention(self, family: Family, *, absorbed: bool) -> dict[str, Any]:
-        if not family.latent_attention:
-            return {}
-        suffix = "_mla" if absorbed else ""
-        head_dim, v_head_dim = (self._integer(f"attention.{part}_length{suffix}") for part in ("key", "value"))
-        n_rot = self._integer("rope.dimension_count")
-        latent = LatentAttention(
-            q_lora_rank=self._integer("attention.q_lora_rank", 0) or None,
-            kv_lora_rank=self._integer("attention.kv_lora_rank"),
-            qk_nope_head_dim=head_dim - n_rot,
-            qk_rope_head_dim=n_rot,
-            v_head_dim=v_head_dim,
-            absorbed=absorbed,
-        )
-        return {"head_dim": head_dim, "v_head_dim": v_head_dim, "mla": latent}
-
-    def _integer(self, key: str, default: int | None = None) -> int:
-        value = self._value(key, default)
-        if not isinstance(value, int):
-            raise GgufError(f"{self.path}: {self.prefix}.{key} is {value!r}, expected an integer")
-        return value
-
-    def _optional_integer(self, key: str) -> int | None:
-        return self._integer(key) if f"{self.prefix}.{key}" in self.header.metadata else None
-
-    def _number(self, key: str, default: float | None = None) -> float:
-        value = self._value(key, default)
-        if not isinstance(value, (int, float)):
-            raise GgufError(f"{self.path}: {self.prefix}.{key} is {value!r}, expected a number")
-        return float(f"{value:.7g}")  # the file has single precision: 1e-05 and not 9.999999747e-06
-
-    def _value(self, key: str, default: object) -> object:
-        full_key = f"{self.prefix}.{key}"
-        if full_key in self.header.metadata:
-            value = self.header.metadata[full_key]
-            return "an array" if value is None else value
-        if default is None:
-            raise GgufError(f"{self.path}: metadata lacks {full_key}")
-        return default

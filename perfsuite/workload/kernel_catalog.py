@@ -12,15 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfsuite.errors import OpenClError
-
-#: Values in a block and bytes of a block, by storage type (ggml's layouts).
-BLOCK_SIZES: dict[str, tuple[int, int]] = {"f32": (1, 4), "f16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18)}
+from perfsuite.workload.ggml_types import GGML_TYPES
 
 
-def tensor_bytes(type: str, count: int) -> int:
-    """Return the bytes that ``count`` values of a storage type take."""
-    values, n_bytes = BLOCK_SIZES[type]
-    return count // values * n_bytes
+def _stored_bytes(type: str, count: int) -> int:
+    return GGML_TYPES[type.upper()].row_bytes(count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +27,7 @@ class KernelCase:
     name: str
     #: The dimensions in the order of the case id, each a name and a positive size.
     shape: tuple[tuple[str, int], ...]
-    #: How the weights, the cache or the table are stored: a key of `BLOCK_SIZES`.
+    #: How the weights, the cache or the table are stored, such as ``q8_0``.
     type: str
 
     def __post_init__(self) -> None:
@@ -42,7 +38,7 @@ class KernelCase:
         dimensions = _KERNELS[self.name].dimensions
         if tuple(self.sizes) != dimensions or any(size < 1 for size in self.sizes.values()):
             raise OpenClError(f"{self.case_id}: expected a positive size for each of {', '.join(dimensions)}, in order")
-        dimension, multiple = dimensions[-1], _KERNELS[self.name].multiple * BLOCK_SIZES[self.type][0]
+        dimension, multiple = dimensions[-1], _KERNELS[self.name].multiple * GGML_TYPES[self.type.upper()].block_values
         if self.sizes[dimension] % multiple:
             raise OpenClError(f"{self.case_id}: expected {dimension} to be a multiple of {multiple}")
         if "kvheads" in self.sizes and self.sizes["heads"] % self.sizes["kvheads"]:
@@ -65,7 +61,6 @@ class KernelCase:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The sizes by the names of their dimensions."""
         return dict(self.shape)
 
     @property
@@ -101,7 +96,7 @@ class _Kernel:
 
 def _gemm(type: str, m: int, n: int, k: int) -> tuple[int, int, int]:
     """``2 m n k`` FLOPs; weights m x k and activations n x k in, n x m out."""
-    return 2 * m * n * k, tensor_bytes(type, m * k) + 4 * n * k, 4 * n * m
+    return 2 * m * n * k, _stored_bytes(type, m * k) + 4 * n * k, 4 * n * m
 
 
 def _gemv(type: str, m: int, k: int) -> tuple[int, int, int]:
@@ -112,41 +107,41 @@ def _gemv(type: str, m: int, k: int) -> tuple[int, int, int]:
 def _bmm_kq(type: str, heads: int, kvheads: int, tokens: int, positions: int, head: int) -> tuple[int, int, int]:
     """``2 heads tokens positions head`` FLOPs; the cache's keys and the queries in, a score for each product out."""
     scores = heads * tokens * positions
-    read_bytes = tensor_bytes(type, positions * kvheads * head) + 4 * tokens * heads * head
+    read_bytes = _stored_bytes(type, positions * kvheads * head) + 4 * tokens * heads * head
     return 2 * scores * head, read_bytes, 4 * scores
 
 
 def _bmm_kqv(type: str, heads: int, kvheads: int, tokens: int, positions: int, head: int) -> tuple[int, int, int]:
     """As `_bmm_kq`, with the cache's values and the weights in and tokens x heads x head out."""
     weights = heads * tokens * positions
-    read_bytes = tensor_bytes(type, positions * kvheads * head) + 4 * weights
+    read_bytes = _stored_bytes(type, positions * kvheads * head) + 4 * weights
     return 2 * weights * head, read_bytes, 4 * tokens * heads * head
 
 
 def _rms_norm(type: str, rows: int, columns: int) -> tuple[int, int, int]:
     """``rows (4 columns + 4)``: square, add and two products a value; mean, epsilon, root and inverse a row."""
-    return rows * (4 * columns + 4), 4 * rows * columns + tensor_bytes(type, columns), 4 * rows * columns
+    return rows * (4 * columns + 4), 4 * rows * columns + _stored_bytes(type, columns), 4 * rows * columns
 
 
 def _rope(type: str, tokens: int, heads: int, head: int) -> tuple[int, int, int]:
     """``11 tokens heads head / 2``: 5 for a pair's angle, its sine and cosine, 6 to turn it; positions are int32."""
     values = tokens * heads * head
-    return 11 * values // 2, tensor_bytes(type, values) + 4 * tokens, 4 * values
+    return 11 * values // 2, _stored_bytes(type, values) + 4 * tokens, 4 * values
 
 
 def _softmax(type: str, rows: int, columns: int) -> tuple[int, int, int]:
     """``rows (6 columns + 1)``: scale, maximum, difference, power, sum and product a value; one inverse a row."""
-    return rows * (6 * columns + 1), tensor_bytes(type, rows * columns), 4 * rows * columns
+    return rows * (6 * columns + 1), _stored_bytes(type, rows * columns), 4 * rows * columns
 
 
 def _pointwise(flops: int, n_inputs: int) -> Callable[[str, int], tuple[int, int, int]]:
     """Return the cost of so many FLOPs a value, from so many operands."""
-    return lambda type, count: (flops * count, n_inputs * tensor_bytes(type, count), 4 * count)
+    return lambda type, count: (flops * count, n_inputs * _stored_bytes(type, count), 4 * count)
 
 
 def _get_rows(type: str, rows: int, vocab: int, columns: int) -> tuple[int, int, int]:
     """No FLOPs; ``rows`` int32 ids and the rows that they name in (not the table), as many F32 rows out."""
-    return 0, 4 * rows + tensor_bytes(type, rows * columns), 4 * rows * columns
+    return 0, 4 * rows + _stored_bytes(type, rows * columns), 4 * rows * columns
 
 
 _ATTENTION = ("heads", "kvheads", "tokens", "positions", "head")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TypeAlias
 
 from perfsuite.errors import ArchitectureError
+from perfsuite.records.codec import read_toml
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.hyperparameters import hyperparameters
-from perfsuite.workload.tensor_list import kind_of, layer_of
-from perfsuite.workload.tensors import TensorSpec, parameters_of, tensor_specs
+from perfsuite.workload.tensors import TensorSpec, in_full, kind_of, layer_of, parameters_of, tensor_specs
 
 MetadataValue: TypeAlias = bool | int | float | str | tuple[bool | int | float, ...]
 
@@ -44,12 +45,10 @@ class ModelShape:
 
     @property
     def n_layers(self) -> int:
-        """The number of blocks."""
         return self.integer("block_count")
 
     @property
     def n_embd(self) -> int:
-        """The width of the residual stream."""
         return self.integer("embedding_length")
 
     @property
@@ -75,7 +74,6 @@ class ModelShape:
 
     @property
     def tied_embeddings(self) -> bool:
-        """Whether the output matrix is the token embedding."""
         return all(each.name != "output.weight" for each in self.tensors)
 
     def with_layers(self, n_layers: int) -> ModelShape:
@@ -190,3 +188,41 @@ def shape_of_file(
         metadata=tuple((key, value) for key, value in own.items() if value is not None),
         tensors=tensors,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """A model of any architecture as a short TOML file says it: metadata of its GGUF, and which tensors it has."""
+
+    #: The value of ``general.architecture``.
+    architecture: str
+    #: Keys without the prefix ``<architecture>.``.
+    metadata: Mapping[str, MetadataValue]
+    #: Kinds of tensors that a file may lack and this model has, such as ``attn_q.bias``; and those that it lacks
+    #: although the engine cannot build a graph without.
+    wanted: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    #: As the engine listed them; `shortened`.
+    tensors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: Of the catalogue's: the address of the ``config.json``, the published number of trained weights if exact, and
+    #: why that is not the number in the tensors, where it is not.
+    source: str = ""
+    published_parameters: int | None = None
+    deviation: str = ""
+
+    def shape(self, name: str) -> ModelShape:
+        n_layers = self.metadata.get("block_count")
+        if not isinstance(n_layers, int):
+            raise ArchitectureError(f"{name}: block_count is {n_layers!r} in its metadata, expected a whole number")
+        return ModelShape(
+            name=name,
+            gguf_architecture=self.architecture,
+            metadata=tuple(self.metadata.items()),
+            tensors=in_full(self.tensors, n_layers),
+        )
+
+
+def read_spec(path: Path) -> ModelSpec:
+    """Read a model's file; raises ArchitectureError for one that holds something else."""
+    todo = "a model's file has 'architecture' and a table [metadata]; see 'perfsuite synthesize --help'"
+    return read_toml(path, ModelSpec, ArchitectureError, todo, is_closed=True)

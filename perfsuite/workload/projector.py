@@ -55,7 +55,6 @@ class VisionEncoder:
 
     @property
     def n_patches(self) -> int:
-        """Patches that an image is cut into."""
         return (self.image_size // self.patch_size) ** 2
 
     def shape(self, name: str, n_text: int) -> ModelShape:
@@ -119,61 +118,39 @@ def _norm(name: str, n_embd: int) -> Iterator[TensorSpec]:
     yield from (TensorSpec(name=f"{name}.{part}", ne=(n_embd,)) for part in ("weight", "bias"))
 
 
-_CLIP_MEAN, _CLIP_DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
-_HALF = (0.5, 0.5, 0.5)
+_CLIP = VisionEncoder(
+    projector_type="mlp",
+    n_layers=24,
+    n_embd=1024,
+    n_heads=16,
+    n_ff=4096,
+    patch_size=14,
+    image_size=336,
+    norm_eps=1e-5,
+    mean=(0.48145466, 0.4578275, 0.40821073),
+    deviation=(0.26862954, 0.26130258, 0.27577711),
+)
+_SIGLIP = VisionEncoder(
+    projector_type="gemma3",
+    n_layers=27,
+    n_embd=1152,
+    n_heads=16,
+    n_ff=4304,
+    patch_size=14,
+    image_size=896,
+    norm_eps=1e-6,
+    mean=(0.5, 0.5, 0.5),
+    deviation=(0.5, 0.5, 0.5),
+)
 
 #: The encoders by name. LLaVA-1.5 has the first, and takes what its last layer but one gives; Gemma 3 has the second.
 #: *Source*: ``config.json`` and ``preprocessor_config.json`` of openai/clip-vit-large-patch14-336 and of
 #: google/gemma-3-4b-it (``vision_config``).
 ENCODERS = {
-    "clip-vit-l14-336": VisionEncoder(
-        projector_type="mlp",
-        n_layers=24,
-        n_embd=1024,
-        n_heads=16,
-        n_ff=4096,
-        patch_size=14,
-        image_size=336,
-        norm_eps=1e-5,
-        mean=_CLIP_MEAN,
-        deviation=_CLIP_DEVIATION,
-    ),
-    "siglip-so400m-14-896": VisionEncoder(
-        projector_type="gemma3",
-        n_layers=27,
-        n_embd=1152,
-        n_heads=16,
-        n_ff=4304,
-        patch_size=14,
-        image_size=896,
-        norm_eps=1e-6,
-        mean=_HALF,
-        deviation=_HALF,
-    ),
-    "tiny-clip": VisionEncoder(
-        projector_type="mlp",
-        n_layers=3,
-        n_embd=64,
-        n_heads=2,
-        n_ff=128,
-        patch_size=14,
-        image_size=56,
-        norm_eps=1e-5,
-        mean=_CLIP_MEAN,
-        deviation=_CLIP_DEVIATION,
-    ),
-    "tiny-siglip": VisionEncoder(
-        projector_type="gemma3",
-        n_layers=2,
-        n_embd=64,
-        n_heads=2,
-        n_ff=128,
-        patch_size=14,
-        image_size=112,
-        norm_eps=1e-6,
-        mean=_HALF,
-        deviation=_HALF,
-    ),
+    "clip-vit-l14-336": _CLIP,
+    "siglip-so400m-14-896": _SIGLIP,
+    "tiny-clip": replace(_CLIP, n_layers=3, n_embd=64, n_heads=2, n_ff=128, image_size=56),
+    "tiny-siglip": replace(_SIGLIP, n_layers=2, n_embd=64, n_heads=2, n_ff=128, image_size=112),
 }
 
 

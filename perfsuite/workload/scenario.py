@@ -20,7 +20,6 @@ class Scenario:
     source: str
 
     def __post_init__(self) -> None:
-        """Refuse lengths that run nothing."""
         for field in ("n_prompt", "n_gen", "n_depth"):
             value = getattr(self, field)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -30,7 +29,6 @@ class Scenario:
 
     @property
     def n_ctx(self) -> int:
-        """The context length that the scenario fills."""
         return self.n_depth + self.n_prompt + self.n_gen
 
 

@@ -69,7 +69,6 @@ def as_bytes(values: NDArray[np.float32], ggml_type: GgmlType) -> Bytes:
 
 
 def _half_at(offset: int) -> Callable[[Bytes, float], None]:
-    """Keep the scale as a half-precision number at a byte offset."""
 
     def set_scale(blocks: Bytes, scale: float) -> None:
         blocks[:, offset : offset + 2] = np.array([scale], dtype="<f2").view(np.uint8)

@@ -27,7 +27,7 @@ from perfsuite.experiments.certificate.certificate import append_trial, certific
 from perfsuite.experiments.fidelity.command_published import published_fidelity
 from perfsuite.experiments.learnt_mapping import _stored as stored_mapping
 from perfsuite.experiments.said_graphs import _read as kept_graphs
-from perfsuite.experiments.shapes.kept_files import read_examples, read_kept, write_examples
+from perfsuite.experiments.shapes.kept import read_examples, read_kept, write_examples
 from perfsuite.experiments.shapes.policy_record import read_policy, write_policy
 from perfsuite.experiments.shapes.sweep_record import read_sweep, write_sweep
 from perfsuite.experiments.study.harness_scores import read_harness_score
@@ -39,7 +39,6 @@ from perfsuite.measure.engine_store import read_entry
 from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
 from perfsuite.measure.plan import dump_plan, dump_record, load_plan, load_record
-from perfsuite.measure.shapes.requests import ShapeAnswer
 from perfsuite.nightly.night_plan import read_plan as read_night_plan
 from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
 from perfsuite.records.benchmark_files import read_benchmark
@@ -71,7 +70,7 @@ from perfsuite.verdict.baseline import read_baselines, write_baselines
 from perfsuite.verdict.recorded_run import read_run
 from perfsuite.workload.config_metadata import spec_of_config
 from perfsuite.workload.gguf_metadata import read_gguf
-from perfsuite.workload.model_spec import read_spec
+from perfsuite.workload.model_shape import read_spec
 from perfsuite.workload.prompts import prompts_text, read_prompts
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
@@ -283,11 +282,6 @@ def _engine_record(path: Path) -> Any:
     return record
 
 
-def _shape_lines(path: Path) -> Any:
-    lines = path.read_text("utf-8", "replace").split("\n")
-    return [ShapeAnswer.from_line(line) for line in lines]
-
-
 def _scores(path: Path) -> Any:
     return read_harness_score([path], "arc_easy", "acc_norm")
 
@@ -396,7 +390,6 @@ READERS: Mapping[str, Reader] = {
         seeds=("smollm2-135m-l2-q8_0-siso.msgpack",),
         seal=_plan_sealed,
     ),
-    "shape-lines": Reader(form=Form.JSON_LINES, read=_shape_lines),
     "shape-id": Reader(form=Form.TEXT, read=lambda path: ShapeCase.from_id(path.read_text("utf-8", "replace"))),
     "kept-shapes": Reader(
         form=Form.JSON,

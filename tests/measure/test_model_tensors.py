@@ -12,9 +12,8 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.model_tensors import ask_for_tensors, with_engine_tensors
 from perfsuite.workload.catalog import find, find_model, listed, listed_names, tiny_names
 from perfsuite.workload.config_metadata import spec_of_config
-from perfsuite.workload.model_shape import ModelShape, shape_of
-from perfsuite.workload.model_spec import ModelSpec
-from perfsuite.workload.tensor_list import kind_of
+from perfsuite.workload.model_shape import ModelShape, ModelSpec, shape_of
+from perfsuite.workload.tensors import kind_of
 
 #: Models that the engine builds a graph of only beside another one.
 _DRAFTS = ("tiny-eagle3",)

@@ -25,7 +25,6 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.memory_timeline import MemoryWatch
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.shapes.requests import ShapeAnswer
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import pack, unpack
@@ -110,13 +109,11 @@ PLAIN = (
     *(CallTrace, Ceilings, Contention, Engine, Held, IndependentRate, KernelDuplication, KernelRecord, LockOwner),
     *(MemoryRecord, MemoryTimeline, MemoryWatch, OpenClDevice, TensorLayout),
 )
-LINES = (ShapeAnswer,)
 PLANS = [each for each in vars(plans).values() if isclass(each) and issubclass(each, plans.Plan) and each != plans.Plan]
 
 #: By kind, its way to bytes and back.
 WAYS: Mapping[Any, Callable[[Any], Any]] = {
     **{kind: lambda record: type(record).from_plain(unpack(pack(record.to_plain()))) for kind in PLAIN},
-    **{kind: lambda record: type(record).from_line(record.to_line()) for kind in LINES},
     **{kind: lambda record: from_line(to_line(record).encode()) for kind in get_args(LiveRecord)},
     **{kind: lambda plan: plans.load_plan(plans.dump_plan(plan)) for kind in PLANS},
 }

@@ -11,8 +11,7 @@ from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find_model, names
 from perfsuite.workload.config_metadata import is_config, spec_of_config
-from perfsuite.workload.model_shape import ModelShape, check_generates
-from perfsuite.workload.model_spec import ModelSpec
+from perfsuite.workload.model_shape import ModelShape, ModelSpec, check_generates
 from perfsuite.workload.quantization import quantizations
 from perfsuite.workload.variant import Variant
 from perfsuite.workload.weights import Weights, is_path, refuse_two_meanings, resolve

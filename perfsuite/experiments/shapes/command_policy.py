@@ -18,13 +18,14 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PolicyError
 from perfsuite.experiments.shapes.command_shape_options import (
-    MEANS,
     add_device_options,
+    add_size_option,
     check_counts,
     check_shape_bytes,
     opened_meters,
+    size_texts,
 )
-from perfsuite.experiments.shapes.sweep_sizes import FORM, grid_sizes, number_list, size_option
+from perfsuite.experiments.shapes.sweep_sizes import FORM, grid_sizes, number_list
 from perfsuite.measure.board.protocol import Board
 from perfsuite.units import format_count
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
 
 _TILES, _VECTORS = "8,16,32,64", "4,8,16"
-_CHOOSE = ("both", "tiling", "backend")
+
+#: Of two processes an interval is 13 standard errors wide to either side, and says nothing; one half promises.
+_LEAST_CHECKED, _LEAST_PROCESSES = 3, 6
 
 _EXAMPLE = {
     Operation.GEMM: "perfsuite policy gemm --m=1:128 --n=64 --k=64 --type=f32 --choose=tiling -o policy.json",
@@ -45,59 +48,6 @@ _EXAMPLE = {
     Operation.GEMV: "perfsuite policy gemv --n=8:2048 --k=576 --type=q8_0 --choose=backend -o policy.json",
     Operation.ATTENTION: "perfsuite policy attention --heads=9 --kv-heads=3 --head-size=64 --context=32:1024:32",
 }
-
-
-def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentParser:
-    """Add the measurement of an operation's policy."""
-    parser = add_command(
-        actions,
-        operation.value,
-        summary=f"measure the policy of {operation.value}",
-        examples={_EXAMPLE[operation]: "write a policy over the sizes of one dimension"},
-        allow_abbrev=False,  # --k is not short for --kv-heads
-    )
-    add_device_options(parser)
-    parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="type of B (default f16)")
-    sizes = parser.add_argument_group("sizes", f"give several sizes of one dimension: {FORM}")
-    for name in operation.dimensions:
-        sizes.add_argument(size_option(name), dest=f"size_{name}", metavar="SIZES", help=MEANS[name])
-    what = parser.add_argument_group("choices")
-    what.add_argument("--choose", choices=_CHOOSE, default="both", help="what to choose (default both)")
-    what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"tiles to choose from (default {_TILES})")
-    text = f"vector widths to choose from (default {_VECTORS})"
-    what.add_argument("--vectors", default=_VECTORS, metavar="LIST", help=text)
-    answer = _add_effort_and_answer(parser, f"fresh processes, an even number from {_LEAST_PROCESSES} on", 8)
-    answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the policy")
-    return parser
-
-
-def add_check(actions: Commands) -> argparse.ArgumentParser:
-    """Add the check of a policy that was written."""
-    parser = add_command(
-        actions,
-        "check",
-        summary="measure each row of a policy again",
-        about="Sizes are drawn from the row's range. Another device than the policy's is refused.",
-        examples={"perfsuite policy check policy.json --rounds=8": "twice the usual rounds"},
-        exits={1: "a promise fails"},
-    )
-    parser.add_argument("path", type=Path, metavar="POLICY.json", help="policy of 'perfsuite policy -o'")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="part of the OpenCL platform's name")
-    _add_effort_and_answer(parser, "fresh processes", 6)
-    return parser
-
-
-def _add_effort_and_answer(parser: argparse.ArgumentParser, what: str, n_processes: int) -> argparse._ArgumentGroup:
-    effort = effort_group(parser)
-    text = f"{what} (default {n_processes})"
-    effort.add_argument("--processes", type=int, default=n_processes, metavar="N", help=text)
-    effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each process (default 4)")
-    effort.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order (default 0)")
-    return add_answer(parser)
-
-
-#: Of two processes that promise an interval says nothing.
-_LEAST_PROCESSES = 6
 
 _ABOUT = """
 Writes a small table for a runtime to load: the best tile and vector width by size, and from which size on ggml's OpenCL
@@ -122,8 +72,51 @@ def add_parser(commands: Commands) -> None:
     )
     actions = parser.add_subparsers(required=True, metavar="gemm|bmm|gemv|attention|check")
     for operation in Operation:
-        add_measure(actions, operation).set_defaults(run=_measure, operation=operation)
-    add_check(actions).set_defaults(run=_check)
+        _add_measure(actions, operation)
+    check = add_command(
+        actions,
+        "check",
+        summary="measure each row of a policy again",
+        about="Sizes are drawn from the row's range. Another device than the policy's is refused.",
+        examples={"perfsuite policy check policy.json --rounds=8": "twice the usual rounds"},
+        exits={1: "a promise fails"},
+    )
+    check.add_argument("path", type=Path, metavar="POLICY.json", help="policy of 'perfsuite policy -o'")
+    check.add_argument("--opencl-platform", metavar="NAME", help="part of the OpenCL platform's name")
+    _add_effort_and_answer(check, "fresh processes", 6)
+    check.set_defaults(run=_check)
+
+
+def _add_measure(actions: Commands, operation: Operation) -> None:
+    parser = add_command(
+        actions,
+        operation.value,
+        summary=f"measure the policy of {operation.value}",
+        examples={_EXAMPLE[operation]: "write a policy over the sizes of one dimension"},
+        allow_abbrev=False,  # --k is not short for --kv-heads
+    )
+    add_device_options(parser)
+    parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="type of B (default f16)")
+    sizes = parser.add_argument_group("sizes", f"give several sizes of one dimension: {FORM}")
+    for name in operation.dimensions:
+        add_size_option(sizes, name, "SIZES")
+    what, choose = parser.add_argument_group("choices"), ("both", "tiling", "backend")
+    what.add_argument("--choose", choices=choose, default="both", help="what to choose (default both)")
+    what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"tiles to choose from (default {_TILES})")
+    text = f"vector widths to choose from (default {_VECTORS})"
+    what.add_argument("--vectors", default=_VECTORS, metavar="LIST", help=text)
+    answer = _add_effort_and_answer(parser, f"fresh processes, an even number from {_LEAST_PROCESSES} on", 8)
+    answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the policy")
+    parser.set_defaults(run=_measure, operation=operation)
+
+
+def _add_effort_and_answer(parser: argparse.ArgumentParser, what: str, n_processes: int) -> argparse._ArgumentGroup:
+    effort = effort_group(parser)
+    text = f"{what} (default {n_processes})"
+    effort.add_argument("--processes", type=int, default=n_processes, metavar="N", help=text)
+    effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each process (default 4)")
+    effort.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order (default 0)")
+    return add_answer(parser)
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -152,8 +145,7 @@ def _questions(options: argparse.Namespace) -> tuple[PolicyQuestion, ...]:
     from perfsuite.workload.shapes.operation_shape import OperationShape
 
     operation: Operation = options.operation
-    texts = {name: text for name in operation.dimensions if (text := getattr(options, f"size_{name}")) is not None}
-    dimension, sizes, fixed = grid_sizes(operation, options.type, texts)
+    dimension, sizes, fixed = grid_sizes(operation, options.type, size_texts(options, operation))
     shape = OperationShape.of_sizes(operation, options.type, {**fixed, dimension: sizes[0]})
     choices = {
         Decision.TILING: tilings(number_list("--tiles", options.tiles), number_list("--vectors", options.vectors)),
@@ -214,15 +206,15 @@ def _check(options: argparse.Namespace) -> int:
     return int(any(each.holding is Holding.FAILS for _, checks in checked for each in checks))
 
 
-def _opened(stack: ExitStack, options: argparse.Namespace, board: Board, subjects: set[str]) -> SubjectMeters:
-    wanted = [subject for subject in Subject if subject.value in subjects]
+def _opened(stack: ExitStack, options: argparse.Namespace, board: Board, subjects: set[Subject]) -> SubjectMeters:
+    wanted = [subject for subject in Subject if subject in subjects]
     return {subject: stack.enter_context(opened_meters(options, subject, board)) for subject in wanted}
 
 
 def _design(options: argparse.Namespace) -> RoundDesign:
     from perfsuite.experiments.shapes.policy_rounds import RoundDesign
 
-    try:
-        return RoundDesign(n_processes=options.processes, n_rounds=options.rounds)
-    except PolicyError as error:
-        raise PolicyError(f"--processes={options.processes} --rounds={options.rounds}: {error}") from None
+    if options.processes < _LEAST_CHECKED:
+        wanted = f"{_LEAST_CHECKED} or more"
+        raise PolicyError(f"--processes={options.processes}: expected {wanted}; intervals rest on how processes differ")
+    return RoundDesign(n_processes=options.processes, n_rounds=options.rounds)

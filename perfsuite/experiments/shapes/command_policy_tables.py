@@ -70,7 +70,7 @@ def checks_answer(checked: Sequence[tuple[PolicyTable, Sequence[PromiseCheck]]])
 
 def _policy_parts(policy: ShapePolicy) -> Iterator[Part]:
     for subject in policy.subjects:
-        yield f"{subject.subject}: {subject.device}"
+        yield f"{subject.subject.value}: {subject.device}"
     for table in policy.tables:
         yield f"\n{_title(table)}"
         yield Sheet(
@@ -99,21 +99,21 @@ def _check_parts(table: PolicyTable, checks: Sequence[PromiseCheck]) -> Iterator
         (f"{table.dimension}", "choice", "over", "promised", "measured", ""),
         [
             (
-                *(range_text(each.promise.row.least, each.promise.row.most), each.promise.row.choice),
-                *(each.promise.over, gain_text(each.promise.promised)),
+                *(range_text(each.row.least, each.row.most), each.row.choice),
+                *(each.claim.over, gain_text(each.claim.promised)),
                 *(each.measured and gain_text(each.measured), each.holding.value),
             )
             for each in checks
         ],
     )
-    for row, drawn in {each.promise.row: each.promise.drawn for each in checks}.items():
+    for row, drawn in {each.row: each.claim.drawn for each in checks}.items():
         fitted = ", ".join(map(str, drawn.fitted_sizes))
         told = f"; the choice was made at {fitted} as well" if fitted else ""
         yield f"{_where(table, row)}: measured at {', '.join(map(str, drawn.sizes))}{told}"
     for each in checks:
         if each.reason:
-            sides = f"{each.promise.row.choice} over {each.promise.over}"
-            yield f"{_where(table, each.promise.row)}, {sides}: {each.holding.value}: {each.reason}"
+            sides = f"{each.row.choice} over {each.claim.over}"
+            yield f"{_where(table, each.row)}, {sides}: {each.holding.value}: {each.reason}"
     counts = {holding: sum(each.holding is holding for each in checks) for holding in Holding}
     told = ", ".join(f"{holding.value} {n}" for holding, n in counts.items() if n)
     yield f"{format_count(len(checks), 'promise')}: {told}"
@@ -128,12 +128,12 @@ def _title(table: PolicyTable) -> str:
 
 
 def _plain_check(check: PromiseCheck) -> dict[str, Any]:
-    row, drawn = check.promise.row, check.promise.drawn
+    row, drawn = check.row, check.claim.drawn
     return {
         **fields_of(row, "least", "most"),
         "choice": str(row.choice),
-        "over": str(check.promise.over),
-        "promised": asdict(check.promise.promised),
+        "over": str(check.claim.over),
+        "promised": asdict(check.claim.promised),
         "measured": None if check.measured is None else asdict(check.measured),
         **{name: list(sizes) for name, sizes in fields_of(drawn, "sizes", "fitted_sizes").items()},
         "holding": check.holding.value,

@@ -12,7 +12,7 @@ from perfsuite.cli.run_options import add_shared
 from perfsuite.device.profile import find_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import ShapeError
-from perfsuite.experiments.shapes.sweep_sizes import SizeRange, size_option, size_range
+from perfsuite.experiments.shapes.sweep_sizes import MEANS, size_option
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Subject, Tiling
 
@@ -29,18 +29,7 @@ _MOST_COUNTS = {"threads": 512, "processes": 1024, "rounds": 1 << 16}
 #: Most that an operation may move, so that its operands fit beside those of others.
 _MOST_BYTES = 2 << 30
 
-_DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
-#: What each of them is, and of which operations.
-MEANS = {
-    "b": "products in a batch, such as heads (bmm)",
-    "m": "tokens (gemm, bmm)",
-    "n": "rows of weights or keys (gemm, bmm, gemv)",
-    "k": "inner dimension (gemm, bmm, gemv)",
-    "heads": "query heads (attention)",
-    "kvheads": "KV heads (attention)",
-    "head": "head size (attention)",
-    "context": "positions in the KV cache (attention)",
-}
+_DIMENSIONS = tuple(MEANS)
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
@@ -65,18 +54,23 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
     """Add the sizes of all operations; `asked_sizes` refuses those that an operation does not have."""
     group = parser.add_argument_group("sizes", "N, or FIRST:LAST[:STEP] for the one that is swept")
     for name in _DIMENSIONS:
-        group.add_argument(size_option(name), dest=f"size_{name}", metavar="N", help=MEANS[name])
+        add_size_option(group, name, "N")
 
 
-def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, SizeRange]:
+def add_size_option(group: argparse._ArgumentGroup, name: str, metavar: str) -> None:
+    """Add the size of one dimension."""
+    of = ", ".join(each.value for each in Operation if name in each.dimensions)
+    group.add_argument(size_option(name), dest=f"size_{name}", metavar=metavar, help=f"{MEANS[name]} ({of})")
+
+
+def size_texts(options: argparse.Namespace, operation: Operation) -> dict[str, str]:
     """Return the sizes that were given, by dimension; `ShapeError` where the operation has none such."""
-    texts = {name: text for name in _DIMENSIONS if (text := getattr(options, f"size_{name}")) is not None}
-    found = {name: size_range(size_option(name), text) for name, text in texts.items()}
-    for name in found.keys() - set(operation.dimensions):
-        if name not in ("b", "m") or found[name].sizes != range(1, 2):
+    texts = {name: text for name in _DIMENSIONS if (text := getattr(options, f"size_{name}", None)) is not None}
+    for name in texts.keys() - set(operation.dimensions):
+        if name not in ("b", "m") or texts[name] != "1":
             known = ", ".join(size_option(each) for each in operation.dimensions)
             raise ShapeError(f"{size_option(name)}={texts[name]}: {operation.value} has no such size; it has {known}")
-    return {name: found[name] for name in operation.dimensions if name in found}
+    return {name: texts[name] for name in operation.dimensions if name in texts}
 
 
 def chosen_tiling(options: argparse.Namespace) -> Tiling | None:

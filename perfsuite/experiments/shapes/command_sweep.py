@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, figure, give
@@ -17,11 +17,11 @@ from perfsuite.experiments.shapes.command_shape_options import (
     add_device_options,
     add_size_options,
     add_subject_options,
-    asked_sizes,
     check_counts,
     check_shape_bytes,
     chosen_tiling,
     opened_meters,
+    size_texts,
 )
 from perfsuite.experiments.shapes.sweep_findings import quantile_name, sweep_finding, sweep_remarks
 from perfsuite.experiments.shapes.sweep_record import (
@@ -33,7 +33,7 @@ from perfsuite.experiments.shapes.sweep_record import (
     to_plain,
     write_sweep,
 )
-from perfsuite.experiments.shapes.sweep_sizes import DEFAULTS_TOLD, SizeRange, all_sizes, size_option, swept_dimension
+from perfsuite.experiments.shapes.sweep_sizes import DEFAULTS_TOLD, all_sizes, size_option, size_range, swept_dimension
 from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -42,25 +42,20 @@ from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 def sweep_setting(options: argparse.Namespace, *, n_compute_units: int) -> SweepSetting:
     """Return what options ask for, on so many compute units; `ShapeError` where they contradict the operation."""
     operation, tiling = Operation(options.operation), chosen_tiling(options)
-    asked = asked_sizes(options, operation)
-    swept = swept_dimension(operation, asked)
-    tile = None if tiling is None else tiling.tile
-    sizes = all_sizes(operation, asked, type=options.type, tile=tile, n_compute_units=n_compute_units)
-    _check_blocks(options.type, operation.inner_dimension, sizes)
-    first = OperationShape.of_sizes(operation, options.type, {name: each.sizes[0] for name, each in sizes.items()})
-    subject = Subject(options.subject)
-    shapes = (first.with_sizes(**{swept: size}) for size in sizes[swept].sizes)
-    cases = tuple(ShapeCase(subject=subject, shape=shape, tiling=tiling) for shape in shapes)
-    return SweepSetting(cases=cases, swept=swept)
-
-
-def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None:
-    block = block_values(type)
-    if wrong := [size for size in sizes[inner].sizes if size % block]:
+    texts, type, subject = size_texts(options, operation), options.type, Subject(options.subject)
+    asked = {name: size_range(size_option(name), text) for name, text in texts.items()}
+    swept, tile = swept_dimension(operation, texts), None if tiling is None else tiling.tile
+    sizes = all_sizes(operation, asked, swept, type=type, tile=tile, n_compute_units=n_compute_units)
+    inner, block = operation.inner_dimension, block_values(type)
+    if wrong := [size for size in sizes[inner] if size % block]:
         raise ShapeError(
             f"{size_option(inner)}: {type} stores rows in blocks of {block}, and {wrong[0]} is not a multiple of that; "
             f"expected such as {block} or {block}:{16 * block}:{block}"
         )
+    first = OperationShape.of_sizes(operation, type, {name: each[0] for name, each in sizes.items()})
+    shapes = (first.with_sizes(**{swept: size}) for size in sizes[swept])
+    cases = tuple(ShapeCase(subject=subject, shape=shape, tiling=tiling) for shape in shapes)
+    return SweepSetting(cases=cases, swept=swept)
 
 
 #: The highest jumps that are told, and the best and worst sizes.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,18 +13,95 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.hunts import COMPARED, ShapeHunts
-from perfsuite.experiments.shapes.judges import ShapeJudges
-from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.experiments.shapes.request import HUNT, HuntRequest
 from perfsuite.experiments.shapes.shape_property import ShapeVerdict
 from perfsuite.records.case import Case
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
-from perfsuite.workload.shapes.shape_case import SHAPE
+from perfsuite.workload.shapes.shape_case import SHAPE, Subject
 
 if TYPE_CHECKING:
-    from perfsuite.experiments.shapes.kept_files import KeptShape
+    from perfsuite.expectation.shapes.floor import ShapeForecasts
+    from perfsuite.experiments.shapes.judge import ShapeJudge
+    from perfsuite.experiments.shapes.kept import KeptShape
 
 
 KEPT = "shape-kept"
+
+#: The longest that a shape may take before its process is said to hang; ggml's OpenCL kernels compile for longer.
+_SHAPE_LIMIT_S = 60.0
+
+
+@dataclass(kw_only=True)
+class ShapeJudges:
+    """One judge a subject for the whole session, so that its verdicts are facts."""
+
+    config: RunConfig
+    request: HuntRequest
+    #: The best that the processor has shown, once it was probed.
+    ceilings: Callable[[], Ceilings | None]
+    _opened: dict[Subject, ShapeJudge] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def of(self, subject: Subject) -> ShapeJudge:
+        """Return the judge of a subject, its process started; `PerfsuiteError` where the subject cannot run here."""
+        if subject not in self._opened:
+            self._opened[subject] = self._open(subject)
+        return self._opened[subject]
+
+    def close(self) -> None:
+        self._stack.close()
+        self._opened.clear()
+
+    def _open(self, subject: Subject) -> ShapeJudge:
+        from perfsuite.experiments.shapes.judge import MARGIN_RATIO, ShapeJudge
+        from perfsuite.measure.shapes.meters import STEP_LIMIT_S, open_meters  # these bring NumPy and SciPy
+
+        config, request = self.config, self.request
+        platform = config.opencl_platform or config.profile.opencl_platform
+        meters = self._stack.enter_context(
+            open_meters(
+                subject,
+                config.board,
+                log_dir=config.run_dir,
+                n_threads=config.n_threads,
+                platform=platform,
+                kernels_dir=request.kernels_dir if subject is Subject.TILED else None,
+                engine=config.engine,
+                limit_s=STEP_LIMIT_S if subject is Subject.GGML_OPENCL else _SHAPE_LIMIT_S,
+            )
+        )
+        _ = meters.resident().description  # starts it: a subject that cannot run is no matter of a shape
+        ceilings, is_processor = self.ceilings(), subject is Subject.GGML_CPU
+        if ceilings is not None and not is_processor and not self._is_opencl_on_processor(platform):
+            ceilings = None  # those of other devices are not measured here
+        return ShapeJudge(
+            meters,
+            margin_ratio=config.margins.margin_ratio(HUNT, default=MARGIN_RATIO),
+            budget=request.budget,
+            ceilings=ceilings,
+            ceiling_spread_ratio=config.profile.ceiling_spread_ratio,
+            forecasts=self._forecasts() if is_processor else None,
+        )
+
+    def _is_opencl_on_processor(self, platform: str | None) -> bool:
+        from perfsuite.experiments.kernel_replicates import kernel_environment
+        from perfsuite.measure.plan import DevicesPlan
+
+        plan, environment = DevicesPlan(platform=platform), kernel_environment(self.config)
+        return bool(self.config.board.run(plan, extra_environment=environment)["chosen"]["type"] == "cpu")
+
+    def _forecasts(self) -> ShapeForecasts | None:
+        from perfsuite.expectation.shapes.floor import ShapeForecasts
+        from perfsuite.expectation.timing.engine_times import EngineTimes
+        from perfsuite.experiments.forecasts import stored_calibration
+
+        profile, calibration = self.config.profile, stored_calibration(self.config)
+        tolerance_ratio = profile.calibrated_tolerance_ratio.get("operator")
+        if calibration is None or tolerance_ratio is None:
+            return None
+        times, least_ns = EngineTimes(calibration).operators, profile.forecast_least_ns
+        return ShapeForecasts(times=times, tolerance_ratio=tolerance_ratio, least_ns=least_ns)
 
 
 @dataclass(kw_only=True)
@@ -60,8 +138,7 @@ class KeptShapes(Experiment):
         return told_judgement(case_id, KEPT, verdict.outcome, verdict.reason, change_ratio)
 
     def _verdict(self, shapes: list[KeptShape]) -> ShapeVerdict:
-        from perfsuite.experiments.shapes.kept import judge_kept  # brings SciPy, as what it needs
-        from perfsuite.experiments.shapes.kept_files import bench_of
+        from perfsuite.experiments.shapes.kept import bench_of, judge_kept
 
         judge = self.judges.of(shapes[0].case.subject)
         bench = bench_of(judge.fingerprint)
@@ -73,7 +150,7 @@ def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> K
     """Read the kept shapes of what is hunted; `BaselineError` where a file cannot be read."""
     if config.baseline_mode == "off":
         return KeptShapes(shapes={}, judges=judges)
-    from perfsuite.experiments.shapes.kept_files import read_kept
+    from perfsuite.experiments.shapes.kept import read_kept
 
     found: dict[str, list[KeptShape]] = {}
     for kept in read_kept(config.baseline_dir, config.profile.name):

@@ -1,4 +1,4 @@
-"""One hunt: what a Hypothesis test does with each shape that it draws, and what came out in the end."""
+"""One hunt: what a Hypothesis test does with each shape that it draws, by which settings, and what came out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hypothesis import assume, event, target
+from hypothesis import HealthCheck, Phase, assume, event, settings, target
 from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError, ShapeError
 from perfsuite.expectation.shapes.floor import dimension_steps
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS, HuntBudget
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.experiments.shapes.strategies import beside_multiple
 from perfsuite.records.outcome import Outcome
 from perfsuite.workload.shapes.shape_case import ShapeCase
+
+#: Hypothesis' profile that the shipped hunts use.
+PROFILE = "perfsuite-shapes"
+
+
+def register_profile(budget: HuntBudget) -> None:
+    """Let hunts that are imported from now on draw so many shapes.
+
+    No deadline, for measuring takes what it takes, and no database: found shapes are kept in the baselines. Hypothesis
+    would ask for several faults at once, replay by a derandomised seed in CI, and call measuring slow; all that is off.
+    """
+    settings.register_profile(
+        PROFILE,
+        max_examples=budget.n_examples,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        report_multiple_bugs=False,
+        print_blob=False,
+        phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def hunt_settings() -> settings:
+    """Return the settings of a hunt, with the verbosity that Hypothesis was asked for."""
+    return settings(settings.get_profile(PROFILE), verbosity=settings().verbosity)
+
+
+register_profile(HUNT_BUDGETS["default"])
 
 
 class ShapeFailure(AssertionError):  # noqa: N818 - a finding, as an AssertionError is, and no error of the suite
@@ -75,7 +106,9 @@ class Hunt:
         except PerfsuiteError as error:  # is no fault of the shape, so that there is nothing to shrink
             self.error = error
             return
-        self._note(case, verdict)
+        self.verdicts[case.case_id] = verdict
+        for text in _events(case, verdict):
+            event(text)
         if verdict.outcome is Outcome.INVALID:
             self.rejected[verdict.reason] += 1
             assume(False)
@@ -86,11 +119,6 @@ class Hunt:
         elif verdict.outcome.fails:
             self.failing = verdict
             raise ShapeFailure(f"{case.case_id}: {verdict.reason}")
-
-    @property
-    def worst(self) -> ShapeVerdict | None:
-        told = [each for each in self.judged if each.ratio is not None]
-        return max(told, key=lambda each: each.ratio or 0.0, default=None)
 
     @property
     def judged(self) -> tuple[ShapeVerdict, ...]:
@@ -104,11 +132,14 @@ class Hunt:
         event("not measured: the time is up")
         return True
 
-    def _note(self, case: ShapeCase, verdict: ShapeVerdict) -> None:
-        self.verdicts[case.case_id] = verdict
-        event(f"type {case.shape.type}")
-        if case.tiling is not None:
-            event(f"tile {case.tiling.tile}")
-        for name, step in dimension_steps(case).items():
-            event(f"{name}: {beside_multiple(case.shape.of(name), step).value}")
-        event(f"outcome {verdict.outcome.value}")
+
+def _events(case: ShapeCase, verdict: ShapeVerdict) -> list[str]:
+    return [
+        f"type {case.shape.type}",
+        *([] if case.tiling is None else [f"tile {case.tiling.tile}"]),
+        *(
+            f"{name}: {beside_multiple(case.shape.of(name), step).value}"
+            for name, step in dimension_steps(case).items()
+        ),
+        f"outcome {verdict.outcome.value}",
+    ]

@@ -14,8 +14,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.bounds import TIMED_BOUNDS
-from perfsuite.experiments.shapes.judges import HUNT, ShapeJudges
-from perfsuite.experiments.shapes.request import HuntRequest, TimeShares
+from perfsuite.experiments.shapes.request import HUNT, HuntRequest, TimeShares
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.experiments.shapes.sweep_sizes import size_option
 from perfsuite.records.case import Case
@@ -24,6 +23,7 @@ from perfsuite.workload.shapes.operation_shape import Operation, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 if TYPE_CHECKING:
+    from perfsuite.experiments.shapes.experiment import ShapeJudges
     from perfsuite.experiments.shapes.hunt import Hunt
 
 
@@ -35,7 +35,13 @@ def sweep_command(verdict: ShapeVerdict, device: str, *, platform: str | None = 
     """
     case = ShapeCase.from_id(verdict.case_id)
     against = None if verdict.against_id is None else ShapeCase.from_id(verdict.against_id)
-    swept, last = _sweep(case, against)
+    operation = case.operation
+    swept = operation.growing_dimension
+    last = case.shape.of(swept) + dimension_steps(case)[swept]
+    if against is not None:
+        order = (operation.inner_dimension, swept, *operation.dimensions)
+        larger = ((name, against.shape.of(name)) for name in order if against.shape.of(name) > case.shape.of(name))
+        swept, last = next(larger, (swept, last))
     sizes = {name: f"{case.shape.of(name)}" for name in case.operation.dimensions}
     step = block_values(case.shape.type) if swept == case.operation.inner_dimension else 1
     sizes[swept] += f":{last}" if step == 1 else f":{last}:{step}"
@@ -45,16 +51,6 @@ def sweep_command(verdict: ShapeVerdict, device: str, *, platform: str | None = 
     words += [f"--tile {case.tiling.tile} --vector {case.tiling.vector}"] if case.tiling is not None else []
     words += [f"{size_option(name)} {size}" for name, size in sizes.items()]
     return " ".join(words)
-
-
-def _sweep(case: ShapeCase, against: ShapeCase | None) -> tuple[str, int]:
-    operation, sizes = case.operation, case.shape
-    if against is not None:
-        for name in (operation.inner_dimension, operation.growing_dimension, *operation.dimensions):
-            if against.shape.of(name) > sizes.of(name):
-                return name, against.shape.of(name)
-    growing = operation.growing_dimension
-    return growing, sizes.of(growing) + dimension_steps(case)[growing]
 
 
 #: The properties that every subject must have; ggml's operators on the processor have forecasts besides.
@@ -132,18 +128,15 @@ class ShapeHunts(Experiment):
         """
         hunt = self.begun.get(case_id)
         if hunt is None:
-            told = self.reasons.get(self.aims[case_id][0], reason)
-            return told_judgement(case_id, HUNT, Outcome.INVALID, told)
+            return told_judgement(case_id, HUNT, Outcome.INVALID, self.reasons.get(self.aims[case_id][0], reason))
         found = hunt.failing
         change_ratio = found.ratio if found is not None and found.property in COMPARED else None
-        has_ended = case_id in self.ended
+        is_sound = case_id in self.ended and hunt.error is None and hunt.judged
+        outcome = Outcome.PASS if is_sound else Outcome.INVALID
         if found is not None:  # a failure is a fact, whatever came after it
             outcome = found.outcome
-        else:
-            is_sound = has_ended and hunt.error is None and hunt.judged
-            outcome = Outcome.PASS if is_sound else Outcome.INVALID
-        told = self._reason(case_id, hunt) if has_ended else self._broken_off_reason(case_id)
-        return told_judgement(case_id, HUNT, outcome, told, change_ratio)
+        text = self._reason(case_id, hunt) if case_id in self.ended else self._broken_off_reason(case_id)
+        return told_judgement(case_id, HUNT, outcome, text, change_ratio)
 
     def is_measured(self, case_id: str, *, has_ended: bool) -> bool:
         return case_id in self.begun
@@ -153,7 +146,7 @@ class ShapeHunts(Experiment):
 
     def keep(self) -> bool:
         """Add the smallest failing shapes to the device's baselines; hunts are kept even where nothing else is."""
-        from perfsuite.experiments.shapes.kept_files import example_of, examples_path, keep
+        from perfsuite.experiments.shapes.kept import example_of, examples_path, keep
 
         directory, device = self.config.baseline_dir, self.config.profile.name
         for case_id, verdict in self._failing(have_ended=True).items():
@@ -178,17 +171,11 @@ class ShapeHunts(Experiment):
         subject, operation, property = self.aims[case_id]
         bounds = {**(TIMED_BOUNDS[operation] if property is ShapeProperty.CALIBRATED else {}), **self.request.bounds}
         cases = shape_cases(operation, subject=subject, types=self.request.types, bounds=bounds)
-        return Hunt(
-            bound=property,
-            cases=cases,
-            judge=self.judges.of(subject),
-            until_s=self._shares.start(),
-            is_accepted=self._accepted(subject),
-        )
+        judge, until_s = self.judges.of(subject), self._shares.start()
+        return Hunt(bound=property, cases=cases, judge=judge, until_s=until_s, is_accepted=self._accepted(subject))
 
     def _accepted(self, subject: Subject) -> Callable[[ShapeVerdict], bool]:
-        from perfsuite.experiments.shapes.kept import is_accepted
-        from perfsuite.experiments.shapes.kept_files import accepted_ratio_of, read_kept
+        from perfsuite.experiments.shapes.kept import accepted_ratio_of, is_accepted, read_kept
 
         if self.config.baseline_mode == "off":
             return lambda verdict: False
@@ -208,13 +195,15 @@ class ShapeHunts(Experiment):
         if hunt.failing is not None:
             parts = [f"{_named(hunt.failing)}: {hunt.failing.reason}", f"the smallest found of {parts[0]}"]
             if self.request.kernels_dir is None or self.aims[case_id][0] is not Subject.TILED:
-                parts.append(f"measure again: {self._sweep(hunt.failing)}")
+                sweep = sweep_command(hunt.failing, self.config.profile.name, platform=self.config.opencl_platform)
+                parts.append(f"measure again: {sweep}")
             parts.append(f"hunt again: {self.request.command(case_id)}")
             return "; ".join(parts)
         if not hunt.judged:
             parts = ["no shape could be judged"]
-        if hunt.worst is not None and hunt.worst.ratio is not None:
-            parts.append(f"worst ratio {hunt.worst.ratio:.3g} at {_named(hunt.worst)}")
+        if ratios := [(each.ratio, each) for each in hunt.judged if each.ratio is not None]:
+            ratio, worst = max(ratios, key=lambda each: each[0])
+            parts.append(f"worst ratio {ratio:.3g} at {_named(worst)}")
         if hunt.accepted:
             parts.append(f"{len(hunt.accepted)} of them fail within what was accepted")
         if n_rejected := hunt.rejected.total():
@@ -222,10 +211,6 @@ class ShapeHunts(Experiment):
         if hunt.n_left_out:
             parts.append(f"the time was up for {hunt.n_left_out} more")
         return "; ".join(parts)
-
-    def _sweep(self, verdict: ShapeVerdict) -> str:
-
-        return sweep_command(verdict, self.config.profile.name, platform=self.config.opencl_platform)
 
     def _failing(self, *, have_ended: bool) -> dict[str, ShapeVerdict]:
         """Return by case id what was found; by hunts that were interrupted before it was small, nothing to keep."""

@@ -8,7 +8,8 @@ choice gains in the others, which had no part in it, at sizes that are drawn fro
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -16,23 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfsuite.errors import PolicyError
-from perfsuite.experiments.shapes.policy_promise import PromisePlan
+from perfsuite.experiments.shapes.policy_promise import cases_of, promising, row_claims, table_claims
 from perfsuite.experiments.shapes.policy_question import PolicyQuestion
-from perfsuite.experiments.shapes.policy_record import NO_GAIN, MeasuredSubject, PolicyRow, PolicyTable
+from perfsuite.experiments.shapes.policy_record import (
+    NO_GAIN,
+    Choice,
+    LeftOut,
+    MeasuredSubject,
+    PolicyRow,
+    PolicyTable,
+)
 from perfsuite.experiments.shapes.policy_rounds import (
-    LEAST_PROCESSES,
     Floats,
     Progress,
     RoundDesign,
     SubjectMeters,
-    Vetted,
+    described_subject,
+    fault,
     faults,
+    fresh_meters,
     measure_rounds,
     no_progress,
-    times_by_case,
-    vetted,
-    without,
 )
+from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: The chance that noise alone makes another row, over all comparisons of a grid.
 ALPHA = 0.05
@@ -137,54 +144,81 @@ def measure_policy(
 ) -> tuple[PolicyTable, tuple[MeasuredSubject, ...]]:
     """Measure every choice at every size, choose, and measure what that gains; return also on what it was measured.
 
-    Raises PolicyError: no choice is left, or the processes cannot be parted into two halves that have an interval;
-    PerfsuiteError: a subject cannot run, or a process died.
+    Half of the processes choose, and half promise. Raises PolicyError: no choice is left; PerfsuiteError: a subject
+    cannot run, or a process died.
     """
-    least = 2 * LEAST_PROCESSES
-    if design.n_processes % 2 or design.n_processes < least:
-        raise PolicyError(
-            f"{design.n_processes} processes: expected an even number from {least} on; one half chooses, one promises"
-        )
     half = replace(design, n_processes=design.n_processes // 2)
     n_half = half.n_processes * (design.n_rounds + 1)
     found = vetted(question, meters)
-    asked = found.question
-    cases = [asked.case(choice, size) for choice in asked.choices for size in asked.sizes]
+    cases = [found.question.case(choice, size) for choice in found.question.choices for size in question.sizes]
     log_ns = measure_rounds(meters, cases, design=half, seed=seed, progress=lambda done, _: progress(done, 2 * n_half))
-    grid = log_ns.reshape(half.n_processes, len(asked.choices), len(asked.sizes))
-    found, plan = _sound(found, grid, meters, seed)
-    times = times_by_case(
+    while True:
+        table, asked = _table(found, log_ns), found.question
+        draw = random.Random(f"promise/{seed}")
+        claims = (*table_claims(table, asked), *row_claims(table, asked, draw))
+        reasons = faults(meters, cases_of(claims))
+        lost = [(case, reason) for case, reason in reasons.items() if reason is not None]
+        if not lost:
+            break
+        # choose anew without what cannot be computed, or is wrong, at a size that is drawn for a promise
+        (case, reason), size = lost[0], lost[0][0].shape.of(asked.dimension)
+        found = found.without(next(each for each in asked.choices if asked.case(each, size) == case), reason)
+    promised_ns = measure_rounds(
         meters,
-        plan.cases,
+        tuple(reasons),
         design=half,
         seed=seed + 1,
         progress=lambda done, _: progress(n_half + done, 2 * n_half),
     )
-    if not plan.cases:
+    if not claims:
         progress(2 * n_half, 2 * n_half)
-    return plan.promising(times), found.subjects
+    return promising(table, claims, promised_ns), found.subjects
 
 
-def _sound(found: Vetted, grid: Floats, meters: SubjectMeters, seed: int) -> tuple[Vetted, PromisePlan]:
-    """Choose, and choose anew without what cannot be computed, or is wrong, at a size that is drawn for a promise."""
-    while True:
-        plan = PromisePlan.of(_table(found, grid), found.question, seed=seed)
-        reasons = faults(meters, plan.cases)
-        lost = next((case for case, reason in reasons.items() if reason is not None), None)
-        if lost is None:
-            return found, plan
-        place = next(place for place, choice in enumerate(found.question.choices) if found.question.is_of(choice, lost))
-        found, grid = without(found, place, str(reasons[lost])), np.delete(grid, place, axis=1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vetted:
+    """A question whose every case is computed, and correctly."""
+
+    question: PolicyQuestion
+    left_out: tuple[LeftOut, ...]
+    subjects: tuple[MeasuredSubject, ...]
+
+    def without(self, choice: Choice, reason: str) -> Vetted:
+        """Leave one more choice out; `PolicyError` where it is the last."""
+        left_out = (*self.left_out, LeftOut(choice=choice, reason=reason))
+        kept = tuple(each for each in self.question.choices if each != choice)
+        if not kept:
+            first = left_out[0]
+            raise PolicyError(f"{self.question.decides.value}: no choice is left; {first.choice}: {first.reason}")
+        return replace(self, question=replace(self.question, choices=kept), left_out=left_out)
 
 
-def _table(found: Vetted, grid: Floats) -> PolicyTable:
-    ranges, asked = choose_ranges(grid), found.question
+def vetted(question: PolicyQuestion, meters: SubjectMeters) -> Vetted:
+    """Run every case once and compare its output with NumPy's, in processes of their own.
+
+    Raises PolicyError: no choice is left; PerfsuiteError: a subject cannot run at all.
+    """
+    with fresh_meters(meters, (choice.subject for choice in question.choices)) as opened:
+        subjects = tuple(described_subject(subject, meter) for subject, meter in opened.items())
+        found = Vetted(question=question, left_out=(), subjects=subjects)
+        for choice in question.choices:
+            reasons = (fault(opened[choice.subject], question.case(choice, size)) for size in question.sizes)
+            if reason := next((each for each in reasons if each is not None), None):
+                found = found.without(choice, reason)
+    return found
+
+
+def _table(found: Vetted, log_ns: Mapping[ShapeCase, Floats]) -> PolicyTable:
+    asked, shape = found.question, found.question.shape
+    rows = [[log_ns[asked.case(choice, size)] for size in asked.sizes] for choice in asked.choices]
+    grid = np.moveaxis(np.array(rows), 2, 0)
+    ranges = choose_ranges(grid)
     return PolicyTable(
         decides=asked.decides,
-        operation=asked.shape.operation.value,
-        type=asked.shape.type,
+        operation=shape.operation.value,
+        type=shape.type,
         dimension=asked.dimension,
-        fixed=dict(asked.fixed),
+        fixed={name: shape.of(name) for name in shape.operation.dimensions if name != asked.dimension},
         measured_sizes=asked.sizes,
         n_processes=len(grid),
         default=asked.choices[ranges.default],

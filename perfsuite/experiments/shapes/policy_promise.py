@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfsuite.experiments.shapes.policy_question import PolicyQuestion
 from perfsuite.experiments.shapes.policy_record import NO_GAIN, Choice, Gain, PolicyRow, PolicyTable
+from perfsuite.experiments.shapes.policy_rounds import Floats
 from perfsuite.workload.shapes.shape_case import ShapeCase
-
-Floats = NDArray[np.float64]
 
 #: Two-sided, of a gain's interval.
 CONFIDENCE = 0.95
@@ -123,63 +121,70 @@ def _strata(row: PolicyRow, step: int) -> list[range]:
     return found
 
 
-#: A choice, and what it is held against at the same size.
-Pair = tuple[ShapeCase, ShapeCase]
-
-
-def pairs_at(question: PolicyQuestion, choice: Choice, over: Choice, sizes: Iterable[int]) -> tuple[Pair, ...]:
-    """Return a choice and what it is compared with, at each size."""
-    return tuple((question.case(choice, size), question.case(over, size)) for size in sizes)
-
-
-def gain_of_pairs(log_ns: Mapping[ShapeCase, Floats], pairs: Sequence[Pair], *, n_drawn: int) -> Gain:
-    """Return the gain of one pair or more, from times by case and process; `n_drawn` as `gain_of_range` takes it."""
-    return gain_of_range(np.stack([log_ns[over] - log_ns[choice] for choice, over in pairs], axis=1), n_drawn=n_drawn)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromisePlan:
-    """A table without promises, and where they are measured."""
+class Claim:
+    """What the choices of a row, or of a whole table at its measured sizes, gain over one other choice."""
 
-    table: PolicyTable
-    question: PolicyQuestion
-    drawn: Mapping[PolicyRow, DrawnSizes]
+    #: None of a whole table.
+    row: PolicyRow | None
+    over: Choice
+    #: As the table states it.
+    promised: Gain
+    drawn: DrawnSizes
+    #: A choice, and what it is held against at the same size.
+    pairs: tuple[tuple[ShapeCase, ShapeCase], ...]
 
-    @classmethod
-    def of(cls, table: PolicyTable, question: PolicyQuestion, *, seed: int) -> PromisePlan:
-        draw = random.Random(f"promise/{seed}")
-        drawn = {row: drawn_sizes(row, table.measured_sizes, draw=draw, step=question.step) for row in table.rows}
-        return cls(table=table, question=question, drawn=drawn)
+    def measured(self, log_ns: Mapping[ShapeCase, Floats]) -> Gain:
+        gains = np.stack([log_ns[over] - log_ns[choice] for choice, over in self.pairs], axis=1)
+        return gain_of_range(gains, n_drawn=self.drawn.n_drawn)
 
-    @property
-    def cases(self) -> tuple[ShapeCase, ...]:
-        """What is measured, each case once; nothing where there is one choice only."""
-        table = self.table
-        sides = [self._pairs(over, row) for over in (table.default, table.worst) for row in (None, *table.rows)]
-        return tuple(dict.fromkeys(case for pairs in sides for pair in pairs for case in pair))
 
-    def promising(self, log_ns: Mapping[ShapeCase, Floats]) -> PolicyTable:
-        """Return the table with what it promises, from times by case and process."""
-        rows = []
-        for row in self.table.rows:
-            default, worst = self._gains(log_ns, row)
-            rows.append(replace(row, gain_over_default=default, gain_over_worst=worst))
-        default, worst = self._gains(log_ns, None)
-        return replace(self.table, rows=tuple(rows), gain_over_default=default, gain_over_worst=worst)
+def cases_of(claims: Iterable[Claim]) -> tuple[ShapeCase, ...]:
+    """Return what is measured for claims, each case once."""
+    return tuple(dict.fromkeys(case for claim in claims for pair in claim.pairs for case in pair))
 
-    def _gains(self, log_ns: Mapping[ShapeCase, Floats], row: PolicyRow | None) -> Iterator[Gain]:
-        n_drawn = 0 if row is None else self.drawn[row].n_drawn
-        for over in (self.table.default, self.table.worst):
-            pairs = self._pairs(over, row)
-            yield gain_of_pairs(log_ns, pairs, n_drawn=n_drawn) if pairs else NO_GAIN
 
-    def _pairs(self, over: Choice, row: PolicyRow | None) -> tuple[Pair, ...]:
-        """Return pairs at a row's drawn sizes, or at all measured ones; none where the other choice is taken anyway."""
-        rows = self.table.rows if row is None else (row,)
-        if all(each.choice == over for each in rows):
-            return ()
-        at = {row: self.drawn[row].sizes} if row else {each: self._measured_sizes(each) for each in rows}
-        return tuple(pair for each in rows for pair in pairs_at(self.question, each.choice, over, at[each]))
+def row_claims(table: PolicyTable, question: PolicyQuestion, draw: random.Random) -> tuple[Claim, ...]:
+    """Return what the rows claim over other choices than their own, at sizes that are drawn for each row."""
+    claims = []
+    for row in table.rows:
+        drawn = drawn_sizes(row, table.measured_sizes, draw=draw, step=question.step)
+        gains = {table.worst: row.gain_over_worst, table.default: row.gain_over_default}
+        for over in dict.fromkeys((table.default, table.worst)):
+            if over != row.choice:
+                pairs = tuple((question.case(row.choice, size), question.case(over, size)) for size in drawn.sizes)
+                claims.append(Claim(row=row, over=over, promised=gains[over], drawn=drawn, pairs=pairs))
+    return tuple(claims)
 
-    def _measured_sizes(self, row: PolicyRow) -> tuple[int, ...]:
-        return tuple(size for size in self.table.measured_sizes if row.least <= size <= row.most)
+
+def table_claims(table: PolicyTable, question: PolicyQuestion) -> tuple[Claim, ...]:
+    """Return what the whole table claims at its measured sizes over other choices than those of all rows."""
+    sizes = table.measured_sizes
+    chosen = {size: row.choice for size in sizes for row in table.rows if row.least <= size <= row.most}
+    drawn = DrawnSizes(sizes=sizes, n_drawn=0, fitted_sizes=sizes)
+    gains = {table.worst: table.gain_over_worst, table.default: table.gain_over_default}
+    return tuple(
+        Claim(
+            row=None,
+            over=over,
+            promised=gains[over],
+            drawn=drawn,
+            pairs=tuple((question.case(choice, size), question.case(over, size)) for size, choice in chosen.items()),
+        )
+        for over in gains
+        if any(row.choice != over for row in table.rows)
+    )
+
+
+def promising(table: PolicyTable, claims: Iterable[Claim], log_ns: Mapping[ShapeCase, Floats]) -> PolicyTable:
+    """Return the table with what it promises, from times by case and process."""
+    gains = {(claim.row, claim.over): claim.measured(log_ns) for claim in claims}
+
+    def gained(row: PolicyRow | None, over: Choice) -> Gain:
+        return gains.get((row, over), NO_GAIN)
+
+    default, worst = table.default, table.worst
+    rows = tuple(
+        replace(row, gain_over_default=gained(row, default), gain_over_worst=gained(row, worst)) for row in table.rows
+    )
+    return replace(table, rows=rows, gain_over_default=gained(None, default), gain_over_worst=gained(None, worst))

@@ -11,12 +11,12 @@ from perfsuite.workload.shapes.operation_shape import Operation, OperationShape,
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 
 #: ggml's two sides, the processor first: where they tie, nothing is offloaded.
-BACKENDS = (Choice(subject=Subject.GGML_CPU.value), Choice(subject=Subject.GGML_OPENCL.value))
+BACKENDS = (Choice(subject=Subject.GGML_CPU), Choice(subject=Subject.GGML_OPENCL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyQuestion:
-    """A grid of choices and sizes; `ShapeError` where it is none."""
+    """A grid of choices and sizes."""
 
     decides: Decision
     #: All sizes but that of the deciding dimension count.
@@ -27,13 +27,7 @@ class PolicyQuestion:
     choices: tuple[Choice, ...]
 
     def __post_init__(self) -> None:
-        if self.dimension not in self.shape.operation.dimensions:
-            known = ", ".join(self.shape.operation.dimensions)
-            raise ShapeError(f"{self.shape.operation.value} has no dimension {self.dimension!r}; expected {known}")
-        if not self.sizes or list(self.sizes) != sorted(set(self.sizes)):
-            raise ShapeError(f"{self.dimension}: expected one or more sizes, ascending and each once")
-        if not self.choices:
-            raise ShapeError(f"{self.decides.value}: nothing to choose from")
+        """Refuse sizes that the operation cannot have, by `ShapeError`."""
         for size in self.sizes:
             self.shape_at(size)
 
@@ -44,15 +38,7 @@ class PolicyQuestion:
         tiling = None
         if choice.tile is not None and choice.vector is not None:
             tiling = Tiling(tile=choice.tile, vector=choice.vector)
-        return ShapeCase(subject=Subject(choice.subject), shape=self.shape_at(size), tiling=tiling)
-
-    def is_of(self, choice: Choice, case: ShapeCase) -> bool:
-        return self.case(choice, case.shape.of(self.dimension)) == case
-
-    @property
-    def fixed(self) -> tuple[tuple[str, int], ...]:
-        names = (name for name in self.shape.operation.dimensions if name != self.dimension)
-        return tuple((name, self.shape.of(name)) for name in names)
+        return ShapeCase(subject=choice.subject, shape=self.shape_at(size), tiling=tiling)
 
     @property
     def step(self) -> int:
@@ -67,7 +53,7 @@ def tilings(tiles: Iterable[int], vectors: Iterable[int]) -> tuple[Choice, ...]:
     found = [Tiling(tile=tile, vector=vector) for tile in tiles for vector in widths if vector <= tile]
     if not found:
         raise ShapeError(f"vectors of {', '.join(map(str, widths))}: all are wider than the tiles")
-    return tuple(Choice(subject=Subject.TILED.value, tile=each.tile, vector=each.vector) for each in found)
+    return tuple(Choice(subject=Subject.TILED, tile=each.tile, vector=each.vector) for each in found)
 
 
 def question_of(table: PolicyTable) -> PolicyQuestion:

@@ -30,6 +30,7 @@ from msgspec import Meta
 from perfsuite.errors import PolicyError
 from perfsuite.records.codec import Name, Positive, read_json, to_plain
 from perfsuite.records.whole_file import write_json
+from perfsuite.workload.shapes.shape_case import Subject
 
 #: Raised whenever a key of the JSON changes its meaning.
 SCHEMA = 1
@@ -39,9 +40,8 @@ _MOST_SIZE = 2**31 - 1
 #: Sizes are what a C int holds.
 PolicySize = Annotated[int, Meta(ge=1, le=_MOST_SIZE, description=f"a whole number of 1 to {_MOST_SIZE}")]
 
-#: The subject that has a tile and a vector, and how the others are called where people read.
-TILED = "tiled"
-_SHORT_NAMES = {"ggml-cpu": "cpu", "ggml-opencl": "opencl"}
+#: How the subjects without a tile are called where people read.
+_SHORT_NAMES = {Subject.GGML_CPU: "cpu", Subject.GGML_OPENCL: "opencl"}
 
 
 class Decision(str, Enum):
@@ -57,17 +57,16 @@ class Decision(str, Enum):
 class Choice:
     """Who computes, and cut how."""
 
-    #: ``tiled``, ``ggml-cpu`` or ``ggml-opencl``.
-    subject: str
+    subject: Subject
     #: None where the subject cuts as it sees fit.
     tile: PolicySize | None = None
     vector: PolicySize | None = None
 
     def __post_init__(self) -> None:
-        _refuse_unknown(self.subject)
-        if any((each is None) is (self.subject == TILED) for each in (self.tile, self.vector)):
-            wanted = "a tile and a vector" if self.subject == TILED else "no tile and no vector"
-            raise PolicyError(f"{self.subject}: expected {wanted}")
+        is_tiled = self.subject is Subject.TILED
+        if any((each is None) is is_tiled for each in (self.tile, self.vector)):
+            wanted = "a tile and a vector" if is_tiled else "no tile and no vector"
+            raise PolicyError(f"{self.subject.value}: expected {wanted}")
 
     def __str__(self) -> str:
         """Such as ``tile64-vector8``, ``cpu`` or ``opencl``."""
@@ -126,15 +125,6 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The answer of a table for one shape."""
-
-    choice: Choice
-    #: None where the shape is none that the table is about, or beyond the measured sizes: the choice is the default.
-    row: PolicyRow | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTable:
     """One question for one operation, type and fixed sizes, answered by the size of one dimension."""
 
@@ -175,30 +165,15 @@ class PolicyTable:
         fixed = "".join(f", {name} {size}" for name, size in self.fixed.items())
         return f"{self.decides.value} of {self.operation}, {self.type}{fixed}"
 
-    def choose(self, sizes: Mapping[str, int]) -> Chosen:
-        """Return what to take at a shape, as a runtime looks it up; `PolicyError` where a dimension is missing."""
-        for name in (self.dimension, *self.fixed):
-            if name not in sizes:
-                raise PolicyError(f"{self.title}: a shape without {name}; expected its size")
-        if any(sizes[name] != size for name, size in self.fixed.items()):
-            return Chosen(choice=self.default, row=None)
-        for row in self.rows:
-            if row.least <= sizes[self.dimension] <= row.most:
-                return Chosen(choice=row.choice, row=row)
-        return Chosen(choice=self.default, row=None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSubject:
     """On what a subject was measured."""
 
-    subject: str
+    subject: Subject
     device: Name
     #: What must be equal where the policy is checked or used: device, driver, engine.
     fingerprint: Mapping[str, str]
-
-    def __post_init__(self) -> None:
-        _refuse_unknown(self.subject)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,12 +193,9 @@ class ShapePolicy:
         for number, table in enumerate(self.tables):
             for choice in (table.default, table.worst, *(row.choice for row in table.rows)):
                 if choice.subject not in known:
-                    raise PolicyError(f"tables[{number}]: chooses {choice.subject}, which is none of the subjects")
-
-
-def _refuse_unknown(subject: str) -> None:
-    if subject != TILED and subject not in _SHORT_NAMES:
-        raise PolicyError(f"subject is {subject!r}, expected {TILED}, {', '.join(_SHORT_NAMES)}")
+                    raise PolicyError(
+                        f"tables[{number}]: chooses {choice.subject.value}, which is none of the subjects"
+                    )
 
 
 def write_policy(policy: ShapePolicy, path: Path) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perfsuite.errors import MeasurementError, PolicyError
-from perfsuite.experiments.shapes.policy_question import PolicyQuestion
-from perfsuite.experiments.shapes.policy_record import LeftOut, MeasuredSubject
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.shapes.policy_record import MeasuredSubject
 from perfsuite.measure.shapes.meter import ShapeMeter, ShapeMeters
-from perfsuite.measure.shapes.service import launches_of_a_sample
+from perfsuite.measure.shapes.sampler import launches_of_a_sample
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 Floats = NDArray[np.float64]
@@ -25,9 +24,6 @@ SubjectMeters = Mapping[Subject, ShapeMeters]
 #: Is told how many rounds are done, and of how many.
 Progress = Callable[[int, int], None]
 
-#: With two an interval is 13 standard errors wide to either side, and says nothing.
-LEAST_PROCESSES = 3
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundDesign:
@@ -36,13 +32,6 @@ class RoundDesign:
     n_processes: int = 8
     #: Rounds in each process that count; one more goes before and does not.
     n_rounds: int = 4
-
-    def __post_init__(self) -> None:
-        if self.n_processes < LEAST_PROCESSES or self.n_rounds < 1:
-            raise PolicyError(
-                f"{self.n_processes} processes of {self.n_rounds} rounds: expected {LEAST_PROCESSES} or more of 1 or "
-                "more; intervals rest on how processes differ"
-            )
 
 
 def no_progress(done: int, total: int) -> None:
@@ -56,8 +45,8 @@ def measure_rounds(
     design: RoundDesign,
     seed: int = 0,
     progress: Progress = no_progress,
-) -> Floats:
-    """Return the logarithm of each case's usual time, in ns, by process; shape (processes, cases).
+) -> dict[ShapeCase, Floats]:
+    """Return the logarithm of each case's usual time, in ns, by process; nothing is measured of no cases.
 
     A round takes one sample of every case, in an order that is drawn; where there are two subjects they take turns,
     ABBA. What a round has in common with none of the others, its mean over all cases, is taken out of it, which no
@@ -68,6 +57,8 @@ def measure_rounds(
     of its samples have. Two subjects have two requests: the very first round has one launch a sample, and what all of
     them took says how many there are afterwards, for both.
     """
+    if not cases:
+        return {}
     order = random.Random(seed)
     n_launches = 1 if len({case.subject for case in cases}) > 1 else None
     found = np.empty((design.n_processes, len(cases)))
@@ -86,7 +77,7 @@ def measure_rounds(
         counted = logs[1:]
         levels = counted.mean(axis=1, keepdims=True)
         found[process] = np.median(counted - levels, axis=0) + levels.mean()
-    return found
+    return dict(zip(cases, found.T, strict=True))
 
 
 def _taken_ns(meters: Iterable[tuple[Subject, ShapeMeter]], cases: Sequence[ShapeCase], **how: Any) -> Floats:
@@ -97,16 +88,6 @@ def _taken_ns(meters: Iterable[tuple[Subject, ShapeMeter]], cases: Sequence[Shap
     return taken_ns
 
 
-def times_by_case(
-    meters: SubjectMeters, cases: Sequence[ShapeCase], *, design: RoundDesign, seed: int, progress: Progress
-) -> dict[ShapeCase, Floats]:
-    """Return what `measure_rounds` does by case, each by process; nothing is measured of no cases."""
-    if not cases:
-        return {}
-    log_ns = measure_rounds(meters, cases, design=design, seed=seed, progress=progress)
-    return {case: log_ns[:, place] for place, case in enumerate(cases)}
-
-
 @contextmanager
 def fresh_meters(meters: SubjectMeters, subjects: Iterable[Subject]) -> Iterator[Mapping[Subject, ShapeMeter]]:
     """Yield a meter of a process of its own for each subject, in their order."""
@@ -114,56 +95,11 @@ def fresh_meters(meters: SubjectMeters, subjects: Iterable[Subject]) -> Iterator
         yield {subject: stack.enter_context(meters[subject].fresh()) for subject in dict.fromkeys(subjects)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vetted:
-    """A question whose every case is computed, and correctly."""
-
-    question: PolicyQuestion
-    left_out: tuple[LeftOut, ...]
-    subjects: tuple[MeasuredSubject, ...]
-
-
-def vetted(question: PolicyQuestion, meters: SubjectMeters) -> Vetted:
-    """Run every case once and compare its output with NumPy's, in processes of their own.
-
-    Raises PolicyError: no choice is left; PerfsuiteError: a subject cannot run at all.
-    """
-    left_out = []
-    with fresh_meters(meters, (Subject(choice.subject) for choice in question.choices)) as opened:
-        described = tuple(described_subject(subject, meter) for subject, meter in opened.items())
-        for choice in question.choices:
-            cases = (question.case(choice, size) for size in question.sizes)
-            reasons = (fault(opened[case.subject], case) for case in cases)
-            if reason := next((each for each in reasons if each is not None), None):
-                left_out.append(LeftOut(choice=choice, reason=reason))
-    return _kept(question, tuple(left_out), described)
-
-
-def without(found: Vetted, place: int, reason: str) -> Vetted:
-    """Leave one more choice out, by its place; `PolicyError` where it is the last."""
-    more = LeftOut(choice=found.question.choices[place], reason=reason)
-    return _kept(found.question, (*found.left_out, more), found.subjects)
-
-
 def faults(meters: SubjectMeters, cases: Iterable[ShapeCase]) -> Mapping[ShapeCase, str | None]:
     """Return each case with its `fault`, in the order of the cases, from processes of their own."""
     wanted = tuple(dict.fromkeys(cases))
     with fresh_meters(meters, (case.subject for case in wanted)) as opened:
         return {case: fault(opened[case.subject], case) for case in wanted}
-
-
-def _kept(question: PolicyQuestion, left_out: tuple[LeftOut, ...], subjects: tuple[MeasuredSubject, ...]) -> Vetted:
-    lost = {each.choice for each in left_out}
-    kept = tuple(choice for choice in question.choices if choice not in lost)
-    if not kept:
-        raise PolicyError(f"{question.decides.value}: no choice is left; {left_out[0].choice}: {left_out[0].reason}")
-    return Vetted(question=replace(question, choices=kept), left_out=left_out, subjects=subjects)
-
-
-def described_subject(subject: Subject, meter: ShapeMeter) -> MeasuredSubject:
-    """Return on what a subject is measured."""
-    found = meter.description
-    return MeasuredSubject(subject=subject.value, device=found.device, fingerprint=dict(found.fingerprint))
 
 
 def fault(meter: ShapeMeter, case: ShapeCase) -> str | None:
@@ -176,3 +112,9 @@ def fault(meter: ShapeMeter, case: ShapeCase) -> str | None:
         return str(error)
     seen = f"error norm {deviation.error_norm:.3g}, tolerance {deviation.tolerance:.3g}"
     return None if deviation.is_correct else f"{case.shape.id}: computes something else, {seen}"
+
+
+def described_subject(subject: Subject, meter: ShapeMeter) -> MeasuredSubject:
+    """Return on what a subject is measured."""
+    found = meter.description
+    return MeasuredSubject(subject=subject, device=found.device, fingerprint=dict(found.fingerprint))

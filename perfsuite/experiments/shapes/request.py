@@ -11,15 +11,28 @@ from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, types_within
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
+#: The kind of hunts, whose margin holds for all shapes, hunted and kept.
+HUNT = "shape-hunt"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuntBudget:
-    """A profile of hunts."""
+    """A profile of hunts: how many shapes, and how much is measured of one.
+
+    A screen needs no second look: whatever is far from the margin is decided by the first pairs, and what is near it is
+    no finding that a hunt is for.
+    """
 
     #: Shapes that one hunt draws, as Hypothesis counts examples.
     n_examples: int
     #: For all hunts together, s. Shrinking what was found is not cut short.
     limit_s: float
+    #: Pairs of the screen, and of each confirmation; samples where there is nothing to pair with.
+    n_pairs: int
+    #: One-sided error of the bound that flags, in each process.
+    alpha: float
+    #: Fresh processes that must all flag what the screen did.
+    n_confirmations: int = 2
 
     @property
     def told(self) -> str:
@@ -27,11 +40,11 @@ class HuntBudget:
         return f"{self.n_examples} shapes a hunt, {limit} for all"
 
 
-#: By the names of the profiles; how much is measured of a shape goes by the same names.
+#: By the names of the profiles.
 HUNT_BUDGETS = {
-    "quick": HuntBudget(n_examples=500, limit_s=60.0),
-    "default": HuntBudget(n_examples=500, limit_s=600.0),
-    "nightly": HuntBudget(n_examples=2000, limit_s=4 * 3600.0),
+    "quick": HuntBudget(n_examples=500, limit_s=60.0, n_pairs=10, alpha=0.05),
+    "default": HuntBudget(n_examples=500, limit_s=600.0, n_pairs=16, alpha=0.025),
+    "nightly": HuntBudget(n_examples=2000, limit_s=4 * 3600.0, n_pairs=24, alpha=0.01, n_confirmations=3),
 }
 
 
@@ -87,7 +100,6 @@ class HuntRequest:
         )
 
     def command(self, case_id: str) -> str:
-        """Return the command that runs one hunt again."""
         words = ["pytest", *self.given, f"--hypothesis-seed={self.seed}", "-k", case_id]
         return shlex.join(words)
 

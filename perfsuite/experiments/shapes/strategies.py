@@ -46,10 +46,11 @@ class Snap(Enum):
     ARCHITECTURE = "an architecture's"
 
 
-def snapped(limit: int, snap: Snap, *, step: int, known: Sequence[int] = ()) -> int:
-    """Return the largest size of a kind that is not above `limit`, or `limit` where there is none.
+def snapped(limit: int, snap: Snap, within: SizeRange, *, step: int, block: int = 1, known: Sequence[int] = ()) -> int:
+    """Return the largest size of a kind that is not above `limit`, in whole blocks, or `limit` where there is none.
 
-    `step` is what multiples are counted in, and `known` the sizes that architectures have, in ascending order.
+    The range has whole blocks at both ends, and both are in it. `step` is what multiples are counted in, and `known`
+    the sizes that architectures have, in ascending order.
     """
     found = {
         Snap.NONE: lambda: limit,
@@ -60,21 +61,8 @@ def snapped(limit: int, snap: Snap, *, step: int, known: Sequence[int] = ()) -> 
         Snap.PRIME: lambda: _prime(limit),
         Snap.ARCHITECTURE: lambda: next(iter(known[max(0, bisect_right(known, limit) - 1) :]), 0),
     }[snap]()
-    return found if 1 <= found <= limit else limit
-
-
-def snapped_within(
-    limit: int, snap: Snap, within: SizeRange, *, step: int, block: int = 1, known: Sequence[int] = ()
-) -> int:
-    """Return what `snapped` does in whole blocks, unless that is out of the range; `limit` is in it, and so is this."""
-    size = snapped(limit, snap, step=step, known=known) // block * block
-    return size if size >= within.least else limit // block * block
-
-
-def fewer_steps(size: int, least: int, n_kept: int, *, step: int) -> int:
-    """Return `size` with at most `n_kept` of its whole steps above `least`, and the same remainder."""
-    n_steps, remainder = divmod(size - least, step)
-    return least + remainder + step * min(n_steps, n_kept)
+    size = found // block * block
+    return size if within.least <= size <= limit else limit // block * block
 
 
 def beside_multiple(size: int, step: int) -> Snap:
@@ -150,8 +138,9 @@ def sizes(
     least, most = whole.least - within.least, whole.most - within.least
 
     def size(drawn: tuple[Snap, int, int]) -> int:
-        moved = snapped_within(within.least + drawn[1], drawn[0], whole, step=step, block=block, known=known)
-        fewer = fewer_steps(moved, within.least, drawn[2], step=INNER_STEP)
+        moved = snapped(within.least + drawn[1], drawn[0], whole, step=step, block=block, known=known)
+        n_steps, remainder = divmod(moved - within.least, INNER_STEP)
+        fewer = within.least + remainder + INNER_STEP * min(n_steps, drawn[2])
         return max(whole.least, fewer // block * block)
 
     n_kept = st.integers(least // INNER_STEP, max(_LEAST_KEPT, _KEPT_SHARE * (most // INNER_STEP)))

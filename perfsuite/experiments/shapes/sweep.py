@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,20 +20,17 @@ _CASES_A_CALL = 32
 #: Crashes after which something else than a shape is to blame.
 _MOST_CRASHES = 32
 
-VERIFYING = "verifying"
-MEASURING = "measuring"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SweptCase:
-    """What a sweep found of one case."""
+    """What a sweep has found of one case so far."""
 
     case: ShapeCase
     #: One a round; none where it could not be measured.
-    samples_ns: tuple[int, ...]
+    samples_ns: list[int] = field(default_factory=list)
     #: None where it was not verified.
-    deviation: Deviation | None
-    missing: str | None
+    deviation: Deviation | None = None
+    missing: str | None = None
 
 
 def measure_sweep(
@@ -47,80 +44,60 @@ def measure_sweep(
     Raises ShapeError: the subject can compute none of the cases; MeasurementError: the process crashes again and again,
     or cannot be started.
     """
-    sweep = _Sweep(meter=meter, cases=tuple(cases), told=told)
-    sweep.leave_out_what_cannot_be_computed()
+    swept = tuple(SweptCase(case=case, missing=meter.problem(case)) for case in cases)
+    if all(each.missing is not None for each in swept):
+        raise ShapeError(f"{cases[0].case_id}: {swept[0].missing}")
+    sweep = _Sweep(meter=meter, draws=random.Random(seed))
+    present = _present(swept) if verifies else []
+    for n_done, each in enumerate(present):
+        told("verifying", n_done, len(present))
+        try:
+            each.deviation = meter.verify(each.case)
+        except ShapeCrashError as crash:
+            sweep.crashed(crash)
+            each.missing = str(crash)
     if verifies:
-        sweep.verify()
-    draws = random.Random(seed)
+        told("verifying", len(present), len(present))
     for number in range(n_rounds):
-        sweep.run_round(number, n_rounds, draws)
-    return tuple(sweep.swept())
+        present = _present(swept)
+        sweep.draws.shuffle(present)
+        n_present = max(1, len(present))
+        for first in range(0, len(present), _CASES_A_CALL):
+            told("measuring", number * n_present + first, n_rounds * n_present)
+            sweep.run(present[first : first + _CASES_A_CALL])
+        told("measuring", (number + 1) * n_present, n_rounds * n_present)
+    for each in swept:
+        if each.missing is not None:
+            each.samples_ns.clear()
+    return swept
+
+
+def _present(swept: Sequence[SweptCase]) -> list[SweptCase]:
+    return [each for each in swept if each.missing is None]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Sweep:
     meter: ShapeMeter
-    cases: tuple[ShapeCase, ...]
-    told: Told
-    #: By the place of a case.
-    missing: dict[int, str] = field(default_factory=dict)
-    deviations: dict[int, Deviation] = field(default_factory=dict)
-    samples_ns: dict[int, list[int]] = field(default_factory=dict)
+    draws: random.Random
     n_crashes: int = 0
 
-    def leave_out_what_cannot_be_computed(self) -> None:
-        """Ask the subject about each case; refuse a sweep of which nothing is left."""
-        problems = {place: self.meter.problem(case) for place, case in enumerate(self.cases)}
-        self.missing = {place: why for place, why in problems.items() if why is not None}
-        if len(self.missing) == len(self.cases):
-            raise ShapeError(f"{self.cases[0].case_id}: {self.missing[0]}")
-
-    def verify(self) -> None:
-        present = self._present()
-        for n_done, place in enumerate(present):
-            self.told(VERIFYING, n_done, len(present))
-            try:
-                self.deviations[place] = self.meter.verify(self.cases[place])
-            except ShapeCrashError as crash:
-                self._crashed(crash)
-                self.missing[place] = str(crash)
-        self.told(VERIFYING, len(present), len(present))
-
-    def run_round(self, number: int, n_rounds: int, draws: random.Random) -> None:
-        places = self._present()
-        draws.shuffle(places)
-        n_places = max(1, len(places))
-        for first in range(0, len(places), _CASES_A_CALL):
-            self.told(MEASURING, number * n_places + first, n_rounds * n_places)
-            self._run(places[first : first + _CASES_A_CALL], draws)
-        self.told(MEASURING, (number + 1) * n_places, n_rounds * n_places)
-
-    def swept(self) -> Iterator[SweptCase]:
-        for place, case in enumerate(self.cases):
-            missing = self.missing.get(place)
-            samples_ns = () if missing else tuple(self.samples_ns[place])
-            yield SweptCase(case=case, samples_ns=samples_ns, deviation=self.deviations.get(place), missing=missing)
-
-    def _present(self) -> list[int]:
-        return [place for place in range(len(self.cases)) if place not in self.missing]
-
-    def _run(self, places: Sequence[int], draws: random.Random) -> None:
+    def run(self, swept: Sequence[SweptCase]) -> None:
         """Run cases; after a crash each half of them, until it is clear which case it was, if it still is one."""
         try:
-            seed = draws.randrange(1 << 32)
-            times_ns = self.meter.round([self.cases[place] for place in places], order_seed=seed)
+            times_ns = self.meter.round([each.case for each in swept], order_seed=self.draws.randrange(1 << 32))
         except ShapeCrashError as crash:
-            self._crashed(crash)
-            if len(places) == 1:
-                self.missing[places[0]] = str(crash)
+            self.crashed(crash)
+            if len(swept) == 1:
+                swept[0].missing = str(crash)
                 return
-            for half in (places[: len(places) // 2], places[len(places) // 2 :]):
-                self._run(half, draws)
+            for half in (swept[: len(swept) // 2], swept[len(swept) // 2 :]):
+                self.run(half)
             return
-        for place, time_ns in zip(places, times_ns, strict=True):
-            self.samples_ns.setdefault(place, []).append(time_ns)
+        for each, time_ns in zip(swept, times_ns, strict=True):
+            each.samples_ns.append(time_ns)
 
-    def _crashed(self, crash: ShapeCrashError) -> None:
+    def crashed(self, crash: ShapeCrashError) -> None:
         self.n_crashes += 1
         if self.n_crashes > _MOST_CRASHES:
             raise MeasurementError(f"{self.n_crashes} crashes in one sweep, the last: {crash}") from crash

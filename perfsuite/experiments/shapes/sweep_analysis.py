@@ -23,7 +23,7 @@ from perfsuite.experiments.shapes.sweep_jumps import (
     rank_correlation,
     roughness_ratio,
 )
-from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint, SweepSetting, expected_sweep
+from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepSetting, expected_sweep
 from perfsuite.measure.shapes.meter import BenchDescription
 
 #: The part of the samples that lie below the estimate, and those that take its place where it falls between two modes.
@@ -100,73 +100,40 @@ def analysed_sweep(
     tiles, or of all where none is; what the other dimensions waste is in both. `MeasurementError` where not one size
     was measured.
     """
-    expected = expected_sweep(setting)
-    part = choose_part([each.samples_ns for each in swept if each.missing is None])
-    points = [_measured(point, each, part) for point, each in zip(expected.points, swept, strict=True)]
-    if all(point.time_ns is None for point in points):
+    measured = [(each.case.shape.of(setting.swept), each) for each in swept if each.missing is None]
+    if not measured:
         raise MeasurementError(f"{setting.cases[0].case_id} and on: no size was measured; {swept[0].missing}")
-    sweep = replace(
+    part = choose_part([each.samples_ns for _, each in measured])
+    times = {size: estimate(each.samples_ns, part) for size, each in measured}
+    rates = {size: each.case.shape.flops / times[size].time_ns for size, each in measured}
+    step, expected = setting.step, expected_sweep(setting)
+    best = max([rate for size, rate in rates.items() if size % (step or 1) == 0] or rates.values())
+    sizes, times_ns = [*times], [each.time_ns for each in times.values()]
+    efficiencies = [rate / best for rate in rates.values()]
+    points = []
+    for point, each in zip(expected.points, swept, strict=True):
+        if (deviation := each.deviation) is not None:
+            error_norm = deviation.error_norm if isfinite(deviation.error_norm) else None
+            point = replace(point, error_norm=error_norm, is_correct=deviation.is_correct)
+        found = {} if each.missing else {**times[point.size]._asdict(), "efficiency_ratio": rates[point.size] / best}
+        points.append(replace(point, missing=each.missing, **found))
+    known = [point for point in points if point.size in times]
+    model = [point.expected_efficiency_ratio or 0.0 for point in known]
+    jumps, has_model = find_jumps(sizes, times_ns), step is not None
+    return replace(
         expected,
         device=description.device,
         fingerprint=dict(description.fingerprint),
         n_rounds=n_rounds,
         quantile=part,
-        points=_with_efficiencies(setting, points),
-    )
-    return _with_steps(setting, _with_correlations(sweep))
-
-
-def _measured(point: SweepPoint, swept: SweptCase, part: float) -> SweepPoint:
-    if (deviation := swept.deviation) is not None:
-        error_norm = deviation.error_norm if isfinite(deviation.error_norm) else None
-        point = replace(point, error_norm=error_norm, is_correct=deviation.is_correct)
-    if swept.missing is not None:
-        return replace(point, missing=swept.missing)
-    return replace(point, **estimate(swept.samples_ns, part)._asdict())
-
-
-def _with_efficiencies(setting: SweepSetting, points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
-    rates = [
-        None if point.time_ns is None else case.shape.flops / point.time_ns
-        for case, point in zip(setting.cases, points, strict=True)
-    ]
-    whole = [rate for rate, size in zip(rates, setting.sizes, strict=True) if rate and size % (setting.step or 1) == 0]
-    best = max(whole or [rate for rate in rates if rate])
-    return tuple(
-        replace(point, efficiency_ratio=None if rate is None else rate / best)
-        for point, rate in zip(points, rates, strict=True)
-    )
-
-
-def _with_correlations(sweep: ShapeSweep) -> ShapeSweep:
-    both = [
-        (point, point.time_ns, point.efficiency_ratio)
-        for point in sweep.points
-        if point.time_ns is not None and point.efficiency_ratio is not None
-    ]
-    sweep = replace(sweep, mean_efficiency_ratio=fmean(efficiency for _, _, efficiency in both))
-    expected = [
-        (time_ratio, efficiency)
-        for point, _, _ in both
-        if (time_ratio := point.expected_time_ratio) is not None
-        and (efficiency := point.expected_efficiency_ratio) is not None
-    ]
-    if len(expected) < len(both):
-        return sweep
-    return replace(
-        sweep,
-        rank_correlation=rank_correlation([each for _, _, each in both], [each for _, each in expected]),
-        time_rank_correlation=rank_correlation([each for _, each, _ in both], [each for each, _ in expected]),
-    )
-
-
-def _with_steps(setting: SweepSetting, sweep: ShapeSweep) -> ShapeSweep:
-    sizes = [point.size for point in sweep.measured]
-    times_ns = [point.time_ns for point in sweep.measured if point.time_ns is not None]
-    jumps = find_jumps(sizes, times_ns)
-    tile_steps = None
-    if setting.step is not None and setting.step > 1:
-        tile_steps = compare_steps(jumps, sizes, setting.step, local_noise_ratios(times_ns))
-    return replace(
-        sweep, noise_ratio=noise_ratio(times_ns), jumps=jumps, period=period_of(jumps, sizes), tile_steps=tile_steps
+        points=tuple(points),
+        mean_efficiency_ratio=fmean(efficiencies),
+        rank_correlation=rank_correlation(efficiencies, model) if has_model else None,
+        time_rank_correlation=(
+            rank_correlation(times_ns, [point.expected_time_ratio or 0.0 for point in known]) if has_model else None
+        ),
+        noise_ratio=noise_ratio(times_ns),
+        jumps=jumps,
+        period=period_of(jumps, sizes),
+        tile_steps=compare_steps(jumps, sizes, step, local_noise_ratios(times_ns)) if step and step > 1 else None,
     )

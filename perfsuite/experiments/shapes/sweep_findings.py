@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from perfsuite.experiments.shapes.sweep_record import ShapeSweep, TileSteps
+from perfsuite.experiments.shapes.sweep_sizes import MEANS
 from perfsuite.records.chart import Axis, Line, LineRole, XYChart, XYPanel
 from perfsuite.units import format_count
 
@@ -92,71 +93,41 @@ _MOST_TICKS = 16
 
 _MEASURED, _MODEL, _IDEAL = "measured", "model: padded to whole tiles", "ideal: no padding"
 
-_MEANS = {
-    "b": "products side by side",
-    "m": "tokens",
-    "n": "rows of weights or keys",
-    "k": "inner dimension",
-    "heads": "query heads",
-    "kvheads": "KV heads",
-    "head": "values of a head",
-    "context": "positions in the cache",
-}
-
 
 def shape_sweep_chart(sweep: ShapeSweep) -> XYChart:
     """Return a panel of times, where there are any, and one of efficiencies."""
-    panels = (_efficiency_panel(sweep),)
-    return XYChart(
-        title=sweep_finding(sweep),
-        note=f"{sweep.title}, {_note(sweep)}",
-        panels=(_time_panel(sweep), *panels) if sweep.n_rounds else panels,
+    points = sweep.points
+    means = ((_MEASURED, sweep.mean_efficiency_ratio), ("model", sweep.expected_mean_efficiency_ratio))
+    mean = ", ".join(f"{ratio:.3f} {name}" for name, ratio in means if ratio is not None)
+    efficiencies = _panel(
+        sweep,
+        f"efficiency: useful FLOP/s over the best; mean {mean}",
+        "efficiency",
+        _line(_MEASURED, [(point.size, point.efficiency_ratio) for point in points]),
+        _line(_MODEL, [(point.size, point.expected_efficiency_ratio) for point in points]),
     )
-
-
-def _note(sweep: ShapeSweep) -> str:
+    title, note = sweep_finding(sweep), "nothing measured; padding after LIFE, Fig. 8"
     if not sweep.n_rounds:
-        return "nothing measured; padding after LIFE, Fig. 8"
-    return f"{sweep.subject} on {sweep.device}; {quantile_name(sweep)} of {sweep.n_rounds} rounds in drawn orders"
-
-
-def _time_panel(sweep: ShapeSweep) -> XYPanel:
-    known = [
-        (each, each.time_ns * each.efficiency_ratio) for each in sweep.points if each.time_ns and each.efficiency_ratio
-    ]
-    ideal = [(point.size, ideal_ns) for point, ideal_ns in known]
+        return XYChart(title=title, note=f"{sweep.title}, {note}", panels=(efficiencies,))
+    note = f"{sweep.subject} on {sweep.device}; {quantile_name(sweep)} of {sweep.n_rounds} rounds in drawn orders"
+    known = [(each, each.time_ns * each.efficiency_ratio) for each in points if each.time_ns and each.efficiency_ratio]
     model = [
         (point.size, ideal_ns / useful) for point, ideal_ns in known if (useful := point.expected_efficiency_ratio)
     ]
-    lines = (
-        _line(_MEASURED, [(point.size, point.time_ns) for point in sweep.points], _NS_PER_US),
+    times = _panel(
+        sweep,
+        "time of a launch; model and ideal at the best rate that was reached",
+        "time (µs)",
+        _line(_MEASURED, [(point.size, point.time_ns) for point in points], _NS_PER_US),
         _line(_MODEL, model, _NS_PER_US),
-        _line(_IDEAL, ideal, _NS_PER_US, role=LineRole.REFERENCE),
+        _line(_IDEAL, [(point.size, ideal_ns) for point, ideal_ns in known], _NS_PER_US, role=LineRole.REFERENCE),
     )
-    return XYPanel(
-        title="time of a launch; model and ideal at the best rate that was reached",
-        x_axis=_x_axis(sweep),
-        y_axis=Axis(label="time (µs)", least=0.0),
-        lines=tuple(line for line in lines if line.x),
-    )
+    return XYChart(title=title, note=f"{sweep.title}, {note}", panels=(times, efficiencies))
 
 
-def _efficiency_panel(sweep: ShapeSweep) -> XYPanel:
-    lines = (
-        _line(_MEASURED, [(point.size, point.efficiency_ratio) for point in sweep.points]),
-        _line(_MODEL, [(point.size, point.expected_efficiency_ratio) for point in sweep.points]),
-    )
-    return XYPanel(
-        title=f"efficiency: useful FLOP/s over the best; mean {_means_text(sweep)}",
-        x_axis=_x_axis(sweep),
-        y_axis=Axis(label="efficiency", least=0.0),
-        lines=tuple(line for line in lines if line.x),
-    )
-
-
-def _means_text(sweep: ShapeSweep) -> str:
-    means = ((_MEASURED, sweep.mean_efficiency_ratio), ("model", sweep.expected_mean_efficiency_ratio))
-    return ", ".join(f"{ratio:.3f} {name}" for name, ratio in means if ratio is not None)
+def _panel(sweep: ShapeSweep, title: str, label: str, *lines: Line) -> XYPanel:
+    shown = tuple(line for line in lines if line.x)
+    return XYPanel(title=title, x_axis=_x_axis(sweep), y_axis=Axis(label=label, least=0.0), lines=shown)
 
 
 def _line(
@@ -173,6 +144,4 @@ def _x_axis(sweep: ShapeSweep) -> Axis:
     if sweep.step is not None and sweep.step > 1:
         crowding = (last - first) / sweep.step / _MOST_TICKS
         tick_step = sweep.step * 2.0 ** max(0, math.ceil(math.log2(crowding))) if crowding > 0.0 else 1.0 * sweep.step
-    return Axis(
-        label=f"{sweep.swept}: {_MEANS[sweep.swept]}", least=float(first), most=float(last), tick_step=tick_step
-    )
+    return Axis(label=f"{sweep.swept}: {MEANS[sweep.swept]}", least=float(first), most=float(last), tick_step=tick_step)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.operation_shape import Operation, block_values
@@ -36,13 +35,17 @@ DEFAULTS_TOLD = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeRange:
-    """One size, or those of a sweep."""
-
-    sizes: range
-    #: Whether it was given as a range, even of one size.
-    is_range: bool
+#: What each dimension is.
+MEANS = {
+    "m": "tokens",
+    "n": "rows of weights or keys",
+    "k": "inner dimension",
+    "b": "products in a batch, such as heads",
+    "heads": "query heads",
+    "kvheads": "KV heads",
+    "head": "head size",
+    "context": "positions in the KV cache",
+}
 
 
 def size_option(dimension: str) -> str:
@@ -50,7 +53,7 @@ def size_option(dimension: str) -> str:
     return _OPTIONS.get(dimension, f"--{dimension}")
 
 
-def size_range(option: str, text: str) -> SizeRange:
+def size_range(option: str, text: str) -> range:
     """Return what ``N`` or ``FIRST:LAST[:STEP]`` names, the last one included; `ShapeError` where it is none."""
     if not re.fullmatch(r"[0-9]{1,9}(?::[0-9]{1,9}){0,2}", text):
         raise ShapeError(f"{option}={text}: expected a size of 1 or more, or {_FORM}")
@@ -61,44 +64,40 @@ def size_range(option: str, text: str) -> SizeRange:
     sizes = range(first, last + 1, step)
     if first < 1 or last > MOST_SIZE or len(sizes) > MOST_SIZES:
         raise ShapeError(f"{option}={text}: expected sizes of 1 to {MOST_SIZE}, and no more than {MOST_SIZES} of them")
-    return SizeRange(sizes=sizes, is_range=bool(rest))
+    return sizes
 
 
-def swept_dimension(operation: Operation, asked: Mapping[str, SizeRange]) -> str:
+def swept_dimension(operation: Operation, texts: Mapping[str, str]) -> str:
     """Return the dimension that was given as a range, else the growing one; `ShapeError` where two were."""
-    ranges = [name for name, each in asked.items() if each.is_range]
-    if not ranges and operation.growing_dimension not in asked:
+    ranges = [name for name, text in texts.items() if ":" in text]
+    if not ranges and operation.growing_dimension not in texts:
         return operation.growing_dimension
     if len(ranges) != 1:
         seen = " and ".join(map(size_option, ranges)) or "none"
         raise ShapeError(f"{operation.value}: {seen} given as a range; expected exactly one, as {_FORM}")
     (swept,) = ranges
-    if len(asked[swept].sizes) < 2:
+    if len(size_range(size_option(swept), texts[swept])) < 2:
         raise ShapeError(f"{size_option(swept)}: a sweep over one size shows nothing; expected {_FORM}")
     return swept
 
 
 def all_sizes(
-    operation: Operation, asked: Mapping[str, SizeRange], *, type: str, tile: int | None, n_compute_units: int
-) -> dict[str, SizeRange]:
+    operation: Operation, asked: Mapping[str, range], swept: str, *, type: str, tile: int | None, n_compute_units: int
+) -> dict[str, range]:
     """Return the sizes of all dimensions: those asked for and, of the others, the defaults."""
-    found = dict(asked)
-    growing = operation.growing_dimension
-    if growing not in found:
-        is_free = not any(each.is_range for each in asked.values())
-        found[growing] = size_range(size_option(growing), f"1:{LONGEST}" if is_free else str(LONGEST))
-    defaults = _defaults(operation, found, type=type, tile=tile, n_compute_units=n_compute_units)
-    return {name: found.get(name) or size_range(name, str(defaults[name])) for name in operation.dimensions}
+    first = {name: each[-1 if name == "kvheads" else 0] for name, each in asked.items()}
+    defaults = _defaults(operation, first, type=type, tile=tile, n_compute_units=n_compute_units)
+    found = {name: range(size, size + 1) for name, size in defaults.items()}
+    found[operation.growing_dimension] = range(1 if swept == operation.growing_dimension else LONGEST, LONGEST + 1)
+    return {name: asked.get(name) or found[name] for name in operation.dimensions}
 
 
 def _defaults(
-    operation: Operation, asked: Mapping[str, SizeRange], *, type: str, tile: int | None, n_compute_units: int
+    operation: Operation, asked: Mapping[str, int], *, type: str, tile: int | None, n_compute_units: int
 ) -> dict[str, int]:
     block = block_values(type)
     if operation is Operation.ATTENTION:
-        kv_heads = asked["kvheads"].sizes[-1] if "kvheads" in asked else _KV_HEADS
-        if "heads" in asked and "kvheads" not in asked:
-            kv_heads = math.gcd(kv_heads, asked["heads"].sizes[0])
+        kv_heads = asked.get("kvheads", math.gcd(_KV_HEADS, asked.get("heads", _KV_HEADS)))
         heads = _multiple(math.lcm(kv_heads, n_compute_units), _LEAST_HEADS)
         return {"heads": heads, "kvheads": kv_heads, "head": math.lcm(_HEAD_SIZE, block)}
     m = (tile or _LEAST_HEADS) * n_compute_units if operation is Operation.GEMM else 1
@@ -136,11 +135,9 @@ def grid_sizes(
             f"{operation.value}: {seen} of several sizes; expected exactly one dimension to decide: {FORM}"
         )
     (deciding,) = several
-    asked = {
-        name: SizeRange(sizes=range(each[0], each[-1] + 1), is_range=name == deciding) for name, each in sizes.items()
-    }
-    found = all_sizes(operation, asked, type=type, tile=_TILE, n_compute_units=_COMPUTE_UNITS)
-    fixed = {name: found[name].sizes[0] for name in operation.dimensions if name != deciding}
+    asked = {name: range(each[0], each[-1] + 1) for name, each in sizes.items()}
+    found = all_sizes(operation, asked, deciding, type=type, tile=_TILE, n_compute_units=_COMPUTE_UNITS)
+    fixed = {name: found[name][0] for name in operation.dimensions if name != deciding}
     return deciding, sizes[deciding], fixed
 
 

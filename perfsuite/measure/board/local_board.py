@@ -35,8 +35,8 @@ from perfsuite.workload.weights import Weights, materialize
 
 if TYPE_CHECKING:
     from perfsuite.expectation.roofline.ceiling import IndependentRate
+    from perfsuite.measure.shapes.meter import ShapeSession
     from perfsuite.measure.shapes.meters import ShapeSetup
-    from perfsuite.measure.shapes.requests import ShapeSession
 
 #: The folder of weights within the cache.
 _MODELS = "models"

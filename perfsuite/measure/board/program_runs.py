@@ -33,8 +33,8 @@ from perfsuite.records.tensor_layout import TensorLayout
 if TYPE_CHECKING:
     from perfsuite.measure.launches.own_kernels import OwnKernels
     from perfsuite.measure.shapes.launched_bench import LaunchedDevice
+    from perfsuite.measure.shapes.meter import ShapeSession
     from perfsuite.measure.shapes.meters import ShapeSetup
-    from perfsuite.measure.shapes.requests import ShapeSession
 
 
 class Ask(Protocol):

@@ -20,8 +20,8 @@ from perfsuite.workload.weights import Weights
 if TYPE_CHECKING:
     from perfsuite.expectation.roofline.ceiling import IndependentRate
     from perfsuite.measure.live import Delivery
+    from perfsuite.measure.shapes.meter import ShapeSession
     from perfsuite.measure.shapes.meters import ShapeSetup
-    from perfsuite.measure.shapes.requests import ShapeSession
 
 #: Takes the live records of a run while it goes on.
 Hear: TypeAlias = "Callable[[Delivery], None]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,9 @@ from perfsuite.workload.weights import Weights
 
 if TYPE_CHECKING:
     from perfsuite.expectation.roofline.ceiling import IndependentRate
-    from perfsuite.measure.shapes.meter import BenchDescription
+    from perfsuite.measure.shapes.meter import BenchDescription, ShapeSession
     from perfsuite.measure.shapes.meters import ShapeSetup
-    from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeSession
+    from perfsuite.workload.shapes.shape_case import ShapeCase
 
 _Answer = TypeVar("_Answer")
 
@@ -215,13 +215,13 @@ class _KeptShapes:
         """Whether it can be asked."""
         return self._session.is_open and self._kept.has(self._own)
 
-    def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
+    def ask(self, question: Callable[..., _Answer], cases: Sequence[ShapeCase], /, **how: Any) -> _Answer:
         """As `ShapeSession.ask`; a link that was lost is reached again, for the next process."""
 
-        def ask(link: ProgramLink) -> ShapeAnswer:
+        def ask(link: ProgramLink) -> _Answer:
             if link is not self._own:
                 raise MeasurementError("the process that measures shapes is gone; start another one")
-            return self._session.ask(kind, case_ids, **asked)
+            return self._session.ask(question, cases, **how)
 
         return self._kept.use(lambda link: understood("ask_shapes", ask, link))
 

@@ -27,8 +27,7 @@ from perfsuite.errors import OpenClError
 from perfsuite.expectation.roofline.ceiling import Ceiling, Rate
 from perfsuite.measure.launches.contents import counted, drawn_array
 from perfsuite.measure.launches.plan import LaunchStep, PlannedLaunch, StepKind
-from perfsuite.measure.launches.planning import LaunchWriter
-from perfsuite.measure.launches.session import LaunchSession, own_source
+from perfsuite.measure.launches.session import LaunchSession, LaunchWriter, kept_log, own_source
 from perfsuite.measure.opencl_ceiling_work import (
     EXTENSIONS,
     FLOAT_BYTES,
@@ -80,8 +79,8 @@ def opencl_ceilings(
     memory_bytes = aligned(max(sets))
     while True:
         left_ns = max(0, plan.budget_ms * 1_000_000 - (time.monotonic_ns() - began_ns))
-        planned = _PlannedCeilings(session, sets, memory_bytes)
-        told = session.launched(planned.written(left_ns))
+        planned = _PlannedCeilings(session, sets, memory_bytes, left_ns)
+        told = session.launched(planned.writer)
         refused = planned.memory_refused(told["steps"])
         if refused is None:
             ceilings = planned.ceilings(told["steps"])
@@ -94,11 +93,12 @@ def opencl_ceilings(
 class _PlannedCeilings:
     """All ways on a device with so much memory, written down, and what their answers say."""
 
-    def __init__(self, session: LaunchSession, sets: Sequence[int], memory_bytes: int) -> None:
+    def __init__(self, session: LaunchSession, sets: Sequence[int], memory_bytes: int, budget_ns: int) -> None:
+        """Write all of it, with rounds that end with the budget."""
         self._session, self._memory_bytes = session, memory_bytes
         self._cut: Cut = cut_for(session.device, session.limits.group_items)
         self._extensions = frozenset(session.limits.extensions.split())
-        self._writer: LaunchWriter = session.writer(0)
+        self.writer: LaunchWriter = session.writer(0)
         self._source = own_source(SOURCE)
         #: By kernel: the step that tries it.
         self._tried: dict[_Kernel, int] = {}
@@ -106,14 +106,9 @@ class _PlannedCeilings:
         self._kinds: dict[Kind, list[_Way] | str] = {}
         self._launches: list[int] = []
         self._first: dict[bool, int] = {}
-        self._rounds = -1
-        self._logs: dict[str, str] = {}
         for kind, parts in all_kinds(sets):
             self._kinds[kind] = self._ways(kind, parts)
-
-    def written(self, budget_ns: int) -> LaunchWriter:
-        """Return all of it, with rounds that end with the budget."""
-        self._rounds = self._writer.step(
+        self._rounds = self.writer.step(
             LaunchStep(
                 kind=StepKind.ROUNDS,
                 launches=tuple(self._launches),
@@ -123,17 +118,14 @@ class _PlannedCeilings:
                 target_ns=max(_LEAST_LAUNCH_NS, round(budget_ns * _LAUNCH_SHARE)),
             )
         )
-        return self._writer
 
     def memory_refused(self, steps: Sequence[Mapping[str, Any]]) -> str | None:
-        """Return why there is not so much memory to stream over, where there is not."""
         if True not in self._first:
             return None
         told = steps[self._rounds]["ways"][self._launches.index(self._first[True])]
         return str(told["refused"]) if told.get("is_memory") else None
 
     def ceilings(self, steps: Sequence[Mapping[str, Any]]) -> list[Ceiling]:
-        """Return each kind's ceiling."""
         problems = {kernel: self._problem(kernel, steps[step]) for kernel, step in self._tried.items()}
         answers = iter(steps[self._rounds]["ways"])
         found = []
@@ -193,10 +185,10 @@ class _PlannedCeilings:
     ) -> int:
         kind, part, width = kernel
         entry = f"stream_{kind}" if part == "STREAM" else f"chains_{kind}"
-        return self._writer.planned(
+        return self.writer.planned(
             PlannedLaunch(
                 name=f"kernel {entry}",
-                program=self._writer.program(self._source, self._cut.options(part, width)),
+                program=self.writer.program(self._source, self._cut.options(part, width)),
                 entry=entry,
                 contents=contents,
                 are_inputs_written=part == "STREAM",
@@ -210,7 +202,7 @@ class _PlannedCeilings:
 
     def _try(self, kernel: _Kernel, launch: int) -> int:
         known = () if kernel[1] == "STREAM" else (_digest(self._chains(kernel)),)
-        return self._writer.step(
+        return self.writer.step(
             LaunchStep(kind=StepKind.OUTPUT, launches=(launch,), known_outputs=known, may_fail=True)
         )
 
@@ -219,12 +211,13 @@ class _PlannedCeilings:
         return chained(part, self._cut.arithmetic_items, self._cut.accumulators, width)
 
     def _problem(self, kernel: _Kernel, told: Mapping[str, Any]) -> str | None:
-        """Return why the times of a kernel do not count, None where they do."""
         if "refused" in told:
             return str(told["refused"])
         kind, part, width = kernel
         if "unbuilt" in told:
-            path = self._session.kept_log(f"ceilings-{part.lower()}{width}", told["unbuilt"])
+            path = kept_log(
+                self._session.log_dir, f"ceilings-{part.lower()}{width}", self._session.device, told["unbuilt"]
+            )
             return f"part {part} of {SOURCE} does not build; see {path}"
         is_right = told["is_guard_whole"] and (
             self._is_stream_right(kernel, told) if part == "STREAM" else told["sha256"] == _digest(self._chains(kernel))
@@ -257,7 +250,6 @@ class _PlannedCeilings:
 
 
 def _rate_of(bests: Sequence[float], reason: str) -> Rate | str:
-    """Return the rate of a kind of work by the best of each round, or why it has none."""
     measured = [best for best in bests if best > 0.0]
     if not measured:
         return "the device's clock did not move" if bests else reason

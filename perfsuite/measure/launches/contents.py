@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfsuite.measure.launches.plan import Content, ContentKind
-from perfsuite.workload.kernel_catalog import BLOCK_SIZES
+from perfsuite.workload.ggml_types import GGML_TYPES
 
 Array = NDArray[Any]
 
@@ -63,9 +63,9 @@ class Contents:
             return self.floats(rows, columns)
         if type == "f16":
             return self.halves(rows, columns)
-        values, block_bytes = BLOCK_SIZES[type]
-        mask = _HALF_MASK + b"\xff" * (block_bytes - len(_HALF_MASK))  # a block begins with its scale
-        return self._content(ContentKind.BITS, "uint8", (rows, columns // values * block_bytes), mask=mask)
+        layout = GGML_TYPES[type.upper()]
+        mask = _HALF_MASK + b"\xff" * (layout.block_bytes - len(_HALF_MASK))  # a block begins with its scale
+        return self._content(ContentKind.BITS, "uint8", (rows, layout.row_bytes(columns)), mask=mask)
 
     def _content(self, kind: ContentKind, dtype: str, shape: tuple[int, ...], **rest: Any) -> Content:
         self._n_drawn += 1
@@ -86,7 +86,6 @@ def drawn_array(content: Content) -> Array:
 
 
 def _draws(seed: int, count: int) -> NDArray[np.uint64]:
-    """Return the first `count` draws of a seed."""
     mixed = np.arange(1, count + 1, dtype=np.uint64) * _STEP + np.uint64(seed)
     for shift, factor in _MIX:
         mixed ^= mixed >> shift

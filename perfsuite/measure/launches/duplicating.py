@@ -57,7 +57,6 @@ def duplicated_kernels(plan: DuplicationPlan, session: LaunchSession) -> dict[st
 
 
 def _lengths_ns(cases: Sequence[KernelCase], seed: int, session: LaunchSession) -> list[float]:
-    """Return how long each kernel takes."""
     writer, bursts = session.writer(seed), []
     for case in cases:
         launch = writer.launch(case, own_source)

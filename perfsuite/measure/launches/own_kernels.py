@@ -13,9 +13,8 @@ import msgspec
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.launches.ceilings import opencl_ceilings
 from perfsuite.measure.launches.duplicating import duplicated_kernels
-from perfsuite.measure.launches.judged_outputs import JudgedOutputs
 from perfsuite.measure.launches.plan import DeviceLimits, DeviceListPlan
-from perfsuite.measure.launches.session import LaunchSession, ReadThere, RunPlan
+from perfsuite.measure.launches.session import JudgedOutputs, LaunchSession, ReadThere, RunPlan
 from perfsuite.measure.launches.timing import timed_kernels
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device, no_device
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, OpenClCeilingsPlan
@@ -92,10 +91,11 @@ def own_kernels(environment: Mapping[str, str]) -> OwnKernels:
 
 @cache
 def _own_kernels(_: frozenset[tuple[str, str]], cache_dir: str) -> OwnKernels:
-    return OwnKernels(read_there=_kernel_source, cache_dir=cache_dir)
+    return OwnKernels(read_there=kernel_source, cache_dir=cache_dir)
 
 
-def _kernel_source(path: Path) -> bytes:
+def kernel_source(path: Path) -> bytes:
+    """Return the text of a file of kernels on this machine; `OpenClError` where there is none."""
     try:
         return path.read_bytes()
     except OSError as error:

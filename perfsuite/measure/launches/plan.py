@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, OpenClCeilingsPlan, Plan
 from perfsuite.records.codec import Positive
+
+if TYPE_CHECKING:
+    from perfsuite.measure.opencl_platform import OpenClDevice
 
 #: What `perfsuite.measure.launches.own_kernels` answers by launches.
 LAUNCHED = (DevicesPlan, KernelPlan, DuplicationPlan, OpenClCeilingsPlan)
@@ -144,7 +148,7 @@ class LaunchSessionPlan(Plan):
     """Launches on one device as somebody asks for them, line by line, until nobody does any more."""
 
     task = "launch_session"
-    #: As in a `LaunchesPlan`.
+    #: As in a `LaunchesPlan`; `device_of` gives them.
     platform_index: int
     device_index: int
     platform_name: str
@@ -173,3 +177,8 @@ class LaunchesPlan(Plan):
     n_threads: int | None
     #: Where the compiled native library of the sentinels is kept.
     cache_dir: str
+
+
+def device_of(device: OpenClDevice) -> dict[str, Any]:
+    """Return the fields of a plan that name its device."""
+    return {name: getattr(device, name) for name in ("platform_index", "device_index", "platform_name", "device_name")}

@@ -17,8 +17,7 @@ from typing import Any
 
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES
-from perfsuite.measure.launches.planning import LaunchWriter
-from perfsuite.measure.launches.session import LaunchSession, own_source, standard_kernels
+from perfsuite.measure.launches.session import LaunchSession, LaunchWriter, own_source, standard_kernels
 from perfsuite.measure.plan import KernelPlan
 from perfsuite.workload.kernel_catalog import KernelCase
 

@@ -1,166 +1,84 @@
-"""A native worker that measures shapes when it is asked to, here or at the end of a link."""
+"""ggml's own operators at any shape, on the processor and on its OpenCL backend, each verified against NumPy."""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias
 
-from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
-from perfsuite.measure.launch import FAILURE_MARK, READY_MARK, record_payload, refuse_killed
-from perfsuite.measure.plan import Plan
-from perfsuite.measure.shapes.ggml_bench import GgmlBench
-from perfsuite.measure.shapes.ggml_operators import Asked, WorkerCrash
-from perfsuite.measure.shapes.meter import ShapeBench
+import numpy as np
+
+from perfsuite.errors import EngineError
+from perfsuite.measure.kernel_references import Array
+from perfsuite.measure.plan import ShapesPlan
+from perfsuite.measure.shapes.ggml_numbers import ggml_inputs, ggml_tolerance
+from perfsuite.measure.shapes.meter import BenchDescription
 from perfsuite.measure.shapes.meters import ShapeSetup
-from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeRequest
-from perfsuite.measure.shapes.service import MOST_BYTES, ShapeService
+from perfsuite.measure.shapes.native_session import NativeSession, PlacedOperation, ShapeWorker, Start, fastest_ns
+from perfsuite.measure.shapes.shape_references import ShapeInputs, product_sizes
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
-#: How much longer than its worker, which watches itself, an answer is waited for.
-_BEYOND_WORKER_S = 10.0
-#: A board keeps operands of so much of its memory.
-_MEMORY_SHARE = 8
+#: A backend's registry in ggml, and what it is called in fingerprints.
+_BACKENDS = {Subject.GGML_CPU: ("CPU", "cpu"), Subject.GGML_OPENCL: ("OpenCL", "opencl")}
 
+#: Work of a graph that buries the microseconds which starting one takes.
+GRAPH_FLOPS = 2_000_000
+#: The most operators of a graph; on a device each is a launch, which costs by itself more than a graph's start.
+MOST_COPIES = {Subject.GGML_CPU: 64, Subject.GGML_OPENCL: 8}
 
-class HeardWorker(Protocol):
-    """A worker that takes lines and answers them, as `perfsuite.measure.worker_lines.WaitingWorker`."""
-
-    task: str
-
-    @property
-    def words(self) -> Sequence[str]:
-        """What it said beside its answers."""
-
-    def tell(self, line: str, deadline_s: float) -> None:
-        """Send a line, also to a worker that has died; `TimeoutError` beyond the deadline."""
-
-    def answer(self, mark: str | None, deadline_s: Callable[[], float]) -> str | None:
-        """Return the next line with a mark, None at the end; `TimeoutError` beyond a line's deadline."""
-
-    def early_end(self, before: str) -> MeasurementError:
-        """Return why a worker ended too early."""
+#: The native side's ``ps_operator_input``: weights or keys, activations or queries, values.
+_STORED, _ACTIVATIONS, _VALUES = range(3)
 
 
-#: Starts a worker with a plan and an environment, and ends it with the context.
-Start: TypeAlias = Callable[[Plan, Mapping[str, str]], AbstractContextManager[HeardWorker]]
+class GgmlBench:
+    """ggml's operators on the first device of one backend."""
 
+    def __init__(self, plan: ShapesPlan, worker: ShapeWorker) -> None:
+        """Measure by a worker that was started with a plan."""
+        self._subject, self._worker = Subject(plan.subject), worker
+        #: The processor's architecture there, such as ``aarch64``.
+        self._machine, memory_bytes, device = worker.ready.split(" ", 2)
+        self.memory_bytes = int(memory_bytes)
+        registry, backend = _BACKENDS[self._subject]
+        is_processor = self._subject is Subject.GGML_CPU
+        units = plan.n_threads if is_processor else plan.n_compute_units or 1
+        named = {"engine": plan.engine_build_id, "backend": backend, "device": device, "units": str(units)}
+        self.description = BenchDescription(
+            device=f"ggml {registry}, {f'{units} threads' if is_processor else device}",
+            n_compute_units=units,
+            fingerprint=(*named.items(), *plan.fingerprint),
+        )
 
-class NativeBench(ShapeBench[Any], Protocol):
-    """A bench that launches by a worker."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """The memory of the machine that it measures on."""
-
-
-#: Makes a bench of a worker that is ready, and of what it said then.
-OpenBench: TypeAlias = Callable[[Asked, str], NativeBench]
-
-
-class NativeSession:
-    """`ShapeSession` of one native worker; whoever starts it closes it."""
-
-    def __init__(
-        self, start: Start, plan: Plan, environment: Mapping[str, str], opened: OpenBench, *, seed: int, limit_s: float
-    ) -> None:
-        """Start the worker and wait until its device is open; `MeasurementError` where it cannot be.
-
-        `limit_s` is the longest that it may be silent: to start, and at one step of a request, as its plan says.
-        """
-        self._limit_s = limit_s
-        self._lost: PerfsuiteError | None = None
-        self._plan = plan
-        self._stack = contextlib.ExitStack()
-        #: Whether it can be asked.
-        self.is_open = True
+    def problem(self, case: ShapeCase) -> str | None:
+        if case.subject is not self._subject:
+            return f"subject {case.subject.value}; expected {self._subject.value}"
         try:
-            self._worker = self._stack.enter_context(start(plan, environment))
-            self.bench = opened(self, self._ready())
-        except BaseException:
-            self.close()
-            raise
-        self.description = self.bench.description
-        most_bytes = min(MOST_BYTES, self.bench.memory_bytes // _MEMORY_SHARE)
-        self._service = ShapeService(self.bench, seed=seed, most_bytes=most_bytes)
-
-    def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
-        """Return the answer to a request, as `ShapeSession`."""
-        try:
-            answer = self._service.answer(ShapeRequest(kind=kind, case_ids=case_ids, **asked))
-        except BaseException:
-            self.close()
-            raise
-        if self._lost is not None:
-            raise self._lost
-        if answer.failure is not None:
-            raise MeasurementError(answer.failure)
-        return answer
-
-    def asked(self, *lines: str, n_steps: int = 1) -> str:
-        """Send lines, of which the last one has an answer after so many steps, as `Asked`."""
-        if not self.is_open:
-            raise EngineError("the worker has ended; start another one")
-        deadline_s = time.monotonic() + self._limit_s * (n_steps + 1) + _BEYOND_WORKER_S
-        try:
-            for line in lines:
-                self._worker.tell(line, deadline_s)
-            return self._answer(deadline_s) if n_steps else ""
-        except TimeoutError:
-            raise WorkerCrash(0, self._how("hung")) from None
-        except EngineError:
-            raise
-        except PerfsuiteError as error:
-            self._lost = error
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """End the worker."""
-        self.is_open = False
-        self._stack.close()
-
-    def _ready(self) -> str:
-        worker = f"the worker for '{self._worker.task}'"
-        try:
-            return self._answer(time.monotonic() + self._limit_s + _BEYOND_WORKER_S)
-        except TimeoutError:
-            raise MeasurementError(f"{worker} was not ready after {self._limit_s:g} s and was stopped") from None
-        except WorkerCrash as crash:
-            raise MeasurementError(str(crash)) from None
-
-    def _answer(self, deadline_s: float) -> str:
-        line = self._worker.answer(READY_MARK, lambda: deadline_s)
-        if line is None:
-            error = self._worker.early_end("it was asked to")
-            if any(word.startswith(FAILURE_MARK) for word in self._worker.words):
-                raise error
-            raise WorkerCrash(0, str(error))
-        kind, _, told = line.removeprefix(READY_MARK).strip().partition(" ")
-        if kind == "done":
-            return told
-        if kind == "failed":
-            raise EngineError(told)
-        place, _, how = told.partition(" ")
-        if kind != "crashed" or not place.isdecimal():
-            raise MeasurementError(f"shapes: no answer: {line[:80]!r}; expected a line of the suite")
-        raise WorkerCrash(int(place), self._how(how))
-
-    def _how(self, told: str) -> str:
-        """Say in which way the worker has crashed, by its supervisor's words: ``signal 11``, ``exit 3``, ``hung``."""
-        if told == "hung":
-            return f"the measuring process hung for {self._limit_s:g} s"
-        kind, _, number = told.partition(" ")
-        output = "\n".join(self._worker.words)
-        try:
-            refuse_killed(-int(number) if kind == "signal" else None, output, self._worker.task)
-            record_payload(self._plan, None, output)
-        except MeasurementError as error:
+            self._worker.asked(f"check {_spec(case.shape)}", case)
+        except EngineError as error:
             return str(error)
-        return told
+        return None
+
+    def placed(self, case: ShapeCase, *, seed: int) -> PlacedOperation:
+        """Draw a case's inputs and place them; `EngineError` where it has a problem, or there is no memory."""
+        inputs = ggml_inputs(case.shape, seed=seed)
+        # how many operators share the start of a graph is a function of the shape alone, so that shapes compare
+        n_copies = max(1, min(MOST_COPIES[self._subject], GRAPH_FLOPS // case.shape.flops))
+        number = int(self._worker.asked(f"place {n_copies} {_spec(case.shape)}", case))
+        tolerance = partial(ggml_tolerance, case, machine=self._machine)
+        operation = PlacedOperation(self._worker, number, case, inputs, tolerance)
+        try:
+            for which, content in _contents(inputs):
+                flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+                self._worker.asked(f"set {number} {which}", case, content=flat.data)
+        except EngineError:
+            operation.close()
+            raise
+        return operation
+
+    def samples(self, operations: Sequence[PlacedOperation], n_launches: int) -> tuple[int, ...]:
+        """Launch operations one after the other, as `ShapeBench`: a share of a graph, its start included."""
+        return fastest_ns(self._worker, operations, n_launches)
 
 
 class GgmlSession(NativeSession):
@@ -170,3 +88,24 @@ class GgmlSession(NativeSession):
         """Start the worker of a plan with a library of ggml's."""
         plan = replace(setup.plan, step_limit_s=limit_s)
         super().__init__(start, plan, setup.environment, partial(GgmlBench, plan), seed=plan.seed, limit_s=limit_s)
+
+
+def _contents(inputs: ShapeInputs) -> Iterator[tuple[int, Array]]:
+    """Yield the inputs as ggml has them: a cache holds the heads of a position side by side."""
+    yield _ACTIVATIONS, inputs.activations
+    shape = inputs.shape
+    if shape.operation is not Operation.ATTENTION:
+        yield _STORED, inputs.stored[0]
+        return
+    for which, rows in zip((_STORED, _VALUES), inputs.stored, strict=True):
+        yield which, rows.reshape(shape.of("kvheads"), shape.of("context"), -1).transpose(1, 0, 2)
+
+
+def _spec(shape: OperationShape) -> str:
+    """Return an operation as the native side takes it; the weights of GEMM and GEMV are parameters."""
+    if shape.operation is Operation.ATTENTION:
+        heads, kv_heads, head, context = shape.sizes
+        return f"FLASH_ATTN_EXT {shape.type} {head} 0 1 {heads} {kv_heads} {context - 1}"
+    b, m, n, k = product_sizes(shape)
+    heads = b if shape.operation is Operation.BMM else 0
+    return f"MUL_MAT {shape.type} {k} {n} {m} {heads} {heads} 0"

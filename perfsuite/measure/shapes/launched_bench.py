@@ -1,39 +1,27 @@
-"""The suite's tiled OpenCL kernels at any shape: placed and launched by the native worker, here or on a board.
-
-Inputs are drawn, and outputs judged, where this runs.
-"""
+"""The suite's tiled OpenCL kernels at any shape: placed and launched by the native worker, here or on a board."""
 
 from __future__ import annotations
 
 import base64
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from perfsuite.errors import EngineError, MeasurementError, OpenClError, ShapeCrashError, ShapeError
+from perfsuite.errors import ShapeError
 from perfsuite.measure.engine_store import KERNELS_DIR
-from perfsuite.measure.kernel_launches import Launch
-from perfsuite.measure.kernel_references import error_norm
-from perfsuite.measure.launches.own_kernels import OwnKernels
-from perfsuite.measure.launches.plan import DeviceLimits, LaunchSessionPlan, PlannedLaunch
-from perfsuite.measure.launches.session import RunPlan
+from perfsuite.measure.launches.own_kernels import OwnKernels, kernel_source
+from perfsuite.measure.launches.plan import DeviceLimits, LaunchSessionPlan, PlannedLaunch, device_of
+from perfsuite.measure.launches.session import RunPlan, unbuilt_error
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import ShapesPlan
-from perfsuite.measure.shapes.ggml_operators import PIECE_VALUES, Asked, WorkerCrash, tell_bytes
-from perfsuite.measure.shapes.ggml_session import NativeSession, Start
-from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.meters import ShapeSetup
-from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
-from perfsuite.measure.shapes.shape_references import shape_reference
+from perfsuite.measure.shapes.native_session import NativeSession, PlacedOperation, ShapeWorker, Start, fastest_ns
+from perfsuite.measure.shapes.shape_references import draw_inputs
 from perfsuite.measure.shapes.tiled_launches import kernels_digest, tiled_description, tiled_launch, tiled_problem
 from perfsuite.records.codec import pack
-from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 
@@ -58,42 +46,22 @@ class LaunchedDevice:
 class LaunchedBench:
     """The tiled kernels on one device of a native worker's."""
 
-    def __init__(self, there: LaunchedDevice, worker: Asked, ready: str) -> None:
-        """Measure by a worker that has opened the device, and said so."""
+    def __init__(self, there: LaunchedDevice, worker: ShapeWorker) -> None:
+        """Measure by a worker that has opened the device."""
         self._there, self._worker = there, worker
-        self.memory_bytes = int(ready.split(" ", 2)[1])
-        self._kernels = kernels_digest(there.kernels_dir)
-
-    @property
-    def description(self) -> BenchDescription:
-        return tiled_description(self._there.device, self._kernels)
+        self.memory_bytes = int(worker.ready.split(" ", 2)[1])
+        self.description = tiled_description(there.device, kernels_digest(there.kernels_dir))
 
     def problem(self, case: ShapeCase) -> str | None:
         return tiled_problem(case, self._there.device, self._there.limits)
 
-    def bound(self, case: ShapeCase, *, seed: int) -> LaunchedOperation:
+    def placed(self, case: ShapeCase, *, seed: int) -> PlacedOperation:
         """Draw a case's inputs and place them; `ShapeError` where there is a problem with it."""
         problem = self.problem(case)
         if problem or case.tiling is None:
             raise ShapeError(f"{case.case_id}: {problem}")
         inputs = draw_inputs(case.shape, seed=seed)
         launch = tiled_launch(inputs, case.tiling)
-        with told(case):
-            tell_bytes(self._worker, self._described(launch, case))
-            answer = self._worker.asked("place")
-        if answer.startswith("unbuilt "):
-            raise self._unbuilt(launch, base64.b64decode(answer.partition(" ")[2]))
-        return LaunchedOperation(case, inputs, self._worker, int(answer))
-
-    def samples(self, operations: Sequence[LaunchedOperation], n_launches: int) -> tuple[int, ...]:
-        """Launch operations one after the other, as `ShapeBench`, on the device's clock."""
-        numbers = " ".join(str(each.number) for each in operations)
-        with told(*(each.case for each in operations)):
-            answer = self._worker.asked(f"time {n_launches} {numbers}", n_steps=len(operations))
-        return tuple(map(int, answer.split()))
-
-    def _described(self, launch: Launch, case: ShapeCase) -> bytes:
-        """Return what places a launch, with the bytes of its inputs."""
         planned = PlannedLaunch(
             name=case.case_id,
             program=0,
@@ -105,55 +73,21 @@ class LaunchedBench:
             local_size=launch.local_size,
         )
         contents = [np.ascontiguousarray(each).tobytes() for each in launch.inputs]
-        source = "\n".join(map(self._text, (*launch.preludes, launch.source)))
-        described = {"source": source, "options": " ".join(launch.build_options)}
-        return pack({**described, "launch": {**asdict(planned), "contents": contents}})
+        sources = (kernel_source(self._there.kernels_dir / name) for name in (*launch.preludes, launch.source))
+        request = {
+            "source": "\n".join(each.decode("utf-8") for each in sources),
+            "options": " ".join(launch.build_options),
+            "launch": {**asdict(planned), "contents": contents},
+        }
+        answer = self._worker.asked("place", case, content=pack(request))
+        if answer.startswith("unbuilt "):
+            log = base64.b64decode(answer.partition(" ")[2])
+            raise unbuilt_error(launch, self._there.device, self._there.log_dir, log.decode(errors="replace"))
+        return PlacedOperation(self._worker, int(answer), case, inputs)
 
-    def _text(self, name: str) -> str:
-        try:
-            return (self._there.kernels_dir / name).read_text(encoding="utf-8")
-        except OSError as error:
-            raise OpenClError(f"{error.filename}: {error.strerror}; expected the kernels' sources there") from None
-
-    def _unbuilt(self, launch: Launch, log: bytes) -> MeasurementError:
-        name = self._there.device.device_name
-        path = self._there.log_dir / f"{Path(launch.source).stem}-{launch.entry}.build.log"
-        write_whole_bytes(path, b"device: " + name.encode() + b"\n" + log + b"\n", MeasurementError)
-        return MeasurementError(f"kernel {launch.entry} of {launch.source} does not build for {name}; see {path}")
-
-
-class LaunchedOperation:
-    """A tiled kernel with its inputs on the device."""
-
-    def __init__(self, case: ShapeCase, inputs: ShapeInputs, worker: Asked, number: int) -> None:
-        self.case, self.number = case, number
-        self._inputs, self._worker = inputs, worker
-
-    def verify(self) -> Deviation:
-        reference = shape_reference(self._inputs)
-        out, expected = self._output(), reference.expected
-        norm = math.inf if out is None else error_norm(out.reshape(expected.shape), expected)
-        return Deviation(error_norm=norm, tolerance=reference.f32_tolerance)
-
-    def launched_ns(self, most_launches: int, until_ns: int) -> int:
-        with told(self.case):
-            return int(self._worker.asked(f"launch {self.number} {most_launches} {until_ns}"))
-
-    def close(self) -> None:
-        if self.number:
-            number, self.number = self.number, 0
-            with told(self.case):
-                self._worker.asked(f"drop {number}")
-
-    def _output(self) -> Any:
-        """Return what it computes; None where something was written behind that."""
-        with told(self.case):
-            n_values = int(self._worker.asked(f"output {self.number}"))
-            pieces = [
-                self._worker.asked(f"values {first} {min(PIECE_VALUES, n_values - first)}")
-                for first in range(0, n_values, PIECE_VALUES)
-            ]
-        return np.frombuffer(b"".join(map(base64.b64decode, pieces)), dtype=np.float32) if n_values else None
+    def samples(self, operations: Sequence[PlacedOperation], n_launches: int) -> tuple[int, ...]:
+        """Launch operations one after the other, as `ShapeBench`, on the device's clock."""
+        return fastest_ns(self._worker, operations, n_launches)
 
 
 class LaunchedSession(NativeSession):
@@ -163,25 +97,6 @@ class LaunchedSession(NativeSession):
         self, start: Start, setup: ShapeSetup, there: LaunchedDevice, *, limit_s: float, cache_dir: str
     ) -> None:
         """Start a worker that opens the device; `cache_dir` is that of the machine which has it."""
-        device = there.device
-        plan = LaunchSessionPlan(
-            platform_index=device.platform_index,
-            device_index=device.device_index,
-            platform_name=device.platform_name,
-            device_name=device.device_name,
-            step_limit_s=limit_s,
-            cache_dir=cache_dir,
-        )
+        plan = LaunchSessionPlan(**device_of(there.device), step_limit_s=limit_s, cache_dir=cache_dir)
         opened = partial(LaunchedBench, there)
         super().__init__(start, plan, setup.environment, opened, seed=setup.plan.seed, limit_s=limit_s)
-
-
-@contextmanager
-def told(*cases: ShapeCase) -> Iterator[None]:
-    """Name the case at which something failed; each is a step of what is asked."""
-    try:
-        yield
-    except EngineError as error:
-        raise OpenClError(f"{cases[0].case_id}: {error}") from None
-    except WorkerCrash as crash:
-        raise ShapeCrashError(cases[min(crash.place, len(cases) - 1)].case_id, crash.how) from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from perfsuite.workload.shapes.shape_case import ShapeCase
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,40 +88,21 @@ class ShapeMeters(Protocol):
         """Start a process that has measured nothing yet, and end it afterwards."""
 
 
-class BoundOperation(Protocol):
-    """An operation with its inputs drawn and its buffers in place."""
+class ShapeSession(Protocol):
+    """A process that measures shapes until it is closed or crashes, on whatever board."""
 
-    def verify(self) -> Deviation:
-        """Run once and compare the output with NumPy's, which nothing was computed of before this is called."""
+    #: What it measures on.
+    description: BenchDescription
 
-    def launched_ns(self, most_launches: int, until_ns: int) -> int:
-        """Launch it so often at most, and until so much has passed; return the fastest, its start and waiting included.
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be asked."""
 
-        Programs are built and caches filled afterwards.
+    def ask(self, question: Callable[..., Answer], cases: Sequence[ShapeCase], /, **how: Any) -> Answer:
+        """Return what a method of `perfsuite.measure.shapes.sampler.Sampler` does for cases.
+
+        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where there is no answer.
         """
 
     def close(self) -> None:
-        """Give back its buffers."""
-
-
-Bound = TypeVar("Bound", bound=BoundOperation)
-
-
-class ShapeBench(Protocol[Bound]):
-    """One subject on one device."""
-
-    @property
-    def description(self) -> BenchDescription:
-        """On what it computes."""
-
-    def problem(self, case: ShapeCase) -> str | None:
-        """Return why it cannot compute a case, or None where it can."""
-
-    def bound(self, case: ShapeCase, *, seed: int) -> Bound:
-        """Draw inputs for a case and place them; `PerfsuiteError` where the device refuses."""
-
-    def samples(self, operations: Sequence[Bound], n_launches: int) -> Iterable[int]:
-        """Take a sample of one operation after the other, > 0: the shortest of so many launches in a row.
-
-        A launch is what it took on the device's clock where it has one, else on the host's.
-        """
+        """End the process."""

@@ -15,8 +15,16 @@ from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads
 from perfsuite.measure.plan import ShapesPlan
-from perfsuite.measure.shapes.meter import BenchDescription, Deviation, PairSamples, ShapeMeter, ShapeMeters
-from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeSession
+from perfsuite.measure.shapes.meter import (
+    Answer,
+    BenchDescription,
+    Deviation,
+    PairSamples,
+    ShapeMeter,
+    ShapeMeters,
+    ShapeSession,
+)
+from perfsuite.measure.shapes.sampler import Sampler
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 
@@ -28,31 +36,13 @@ class ShapeSetup:
     environment: Mapping[str, str]
 
 
-def set_up_shapes(
-    subject: Subject,
-    board: Board,
-    *,
-    log_dir: Path,
-    n_threads: int,
-    platform: str | None,
-    kernels_dir: Path | None,
-    engine: Engine | None,
-    seed: int,
-) -> ShapeSetup:
+def set_up_shapes(plan: ShapesPlan, board: Board, engine: Engine | None = None) -> ShapeSetup:
     """Find what a subject needs on a board; `PerfsuiteError` where platform, engine or OpenCL backend is missing."""
-    plan = ShapesPlan(
-        subject=subject.value,
-        n_threads=n_threads,
-        log_dir=str(log_dir),
-        seed=seed,
-        platform=platform,
-        kernels_dir=str(kernels_dir) if kernels_dir else None,
-    )
-    if subject is Subject.TILED:
+    if plan.subject == Subject.TILED.value:
         return ShapeSetup(plan=plan, environment=board.facts().opencl_environment)
     engine, cache_dir = engine or board.facts().engine, board.facts().cache_dir
     plan = replace(plan, library_dir=str(engine.library_dir), engine_build_id=engine.build_id, cache_dir=str(cache_dir))
-    if subject is Subject.GGML_CPU:  # as in a calibration: with a processor for each thread, where there may be one
+    if plan.subject == Subject.GGML_CPU.value:  # as in a calibration: a processor for each thread, where there may be
         return ShapeSetup(plan=replace(plan, binds_threads=binds_threads(engine)), environment={})
     backend = board.instruments.opencl_backend(engine, plan.platform)
     plan = replace(
@@ -78,28 +68,23 @@ def open_meters(
     platform: str | None = None,
     kernels_dir: Path | None = None,
     engine: Engine | None = None,
-    seed: int = 0,
     limit_s: float = STEP_LIMIT_S,
 ) -> Iterator[ShapeMeters]:
     """Yield the meters of a subject on a board; nothing is started before the first call, and nothing is left running.
 
     `platform` is a part of the OpenCL platform's name, as `choose_device` takes it; `kernels_dir` has the suite's own
-    kernels, if not the package; `engine` is the board's own when left out; `seed` draws the inputs, the same
-    ones in each process. No process may be silent for more than `limit_s` at one step: to start, to bind, to take a
-    sample.
+    kernels, if not the package; `engine` is the board's own when left out. No process may be silent for more than
+    `limit_s` at one step: to start, to bind, to take a sample.
     """
-    set_up = partial(
-        set_up_shapes,
-        subject,
-        board,
-        log_dir=build_logs(board, log_dir),
+    plan = ShapesPlan(
+        subject=subject.value,
         n_threads=n_threads,
+        log_dir=str(build_logs(board, log_dir)),
         platform=platform,
-        kernels_dir=kernels_dir,
-        engine=engine,
-        seed=seed,
+        kernels_dir=str(kernels_dir) if kernels_dir else None,
     )
-    with contextlib.closing(ProcessMeters(set_up, partial(board.start_shapes, limit_s=limit_s))) as meters:
+    set_up, start = partial(set_up_shapes, plan, board, engine), partial(board.start_shapes, limit_s=limit_s)
+    with contextlib.closing(ProcessMeters(set_up, start)) as meters:
         yield meters
 
 
@@ -135,47 +120,44 @@ class ProcessMeter:
 
     def __init__(self, start: Callable[[], ShapeSession]) -> None:
         self._start = start
-        self._process: ShapeSession | None = None
+        self._session: ShapeSession | None = None
         self._is_closed = False
 
     @property
     def description(self) -> BenchDescription:
-        return self._running().description
+        return self._open_session().description
 
     def problem(self, case: ShapeCase) -> str | None:
-        return self._ask(RequestKind.PROBLEM, (case,)).problem
+        return self._ask(Sampler.problem, case)
 
     def verify(self, case: ShapeCase) -> Deviation:
-        deviation = self._ask(RequestKind.VERIFY, (case,)).deviation
-        assert deviation is not None
-        return deviation
+        return self._ask(Sampler.verify, case)
 
     def samples(self, case: ShapeCase, n_samples: int) -> tuple[int, ...]:
-        (taken_ns,) = self._ask(RequestKind.SAMPLES, (case,), n_samples=n_samples).samples_ns
-        return taken_ns
+        return self._ask(Sampler.samples, case, n_samples=n_samples)[0]
 
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
-        old_ns, new_ns = self._ask(RequestKind.PAIRS, (old, new), n_samples=n_pairs).samples_ns
+        old_ns, new_ns = self._ask(Sampler.samples, old, new, n_samples=n_pairs)
         return PairSamples(old_ns=old_ns, new_ns=new_ns)
 
     def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
         if not cases:
             return ()
-        taken_ns = self._ask(RequestKind.ROUND, cases, order_seed=order_seed, n_launches=n_launches).samples_ns
+        taken_ns = self._ask(Sampler.round, *cases, order_seed=order_seed, n_launches=n_launches)
         return tuple(first for (first,) in taken_ns)
 
     def close(self) -> None:
         """End the process, if there is one; no other one is started."""
         self._is_closed = True
-        if self._process is not None:
-            self._process.close()
+        if self._session is not None:
+            self._session.close()
 
-    def _running(self) -> ShapeSession:
+    def _ask(self, question: Callable[..., Answer], *cases: ShapeCase, **how: Any) -> Answer:
+        return self._open_session().ask(question, cases, **how)
+
+    def _open_session(self) -> ShapeSession:
         if self._is_closed:
             raise MeasurementError("shapes: this meter was closed; open another one")
-        if self._process is None or not self._process.is_open:
-            self._process = self._start()
-        return self._process
-
-    def _ask(self, kind: RequestKind, cases: Sequence[ShapeCase], **asked: Any) -> ShapeAnswer:
-        return self._running().ask(kind, tuple(case.case_id for case in cases), **asked)
+        if self._session is None or not self._session.is_open:
+            self._session = self._start()
+        return self._session

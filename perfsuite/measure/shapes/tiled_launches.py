@@ -13,7 +13,7 @@ from perfsuite.measure.kernel_launches import Launch, Scalar
 from perfsuite.measure.launches.plan import DeviceLimits
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.shapes.meter import BenchDescription
-from perfsuite.measure.shapes.shape_inputs import ShapeInputs, product_sizes
+from perfsuite.measure.shapes.shape_references import ShapeInputs, product_sizes
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling

@@ -34,7 +34,6 @@ class Operation(str, Enum):
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The names of its dimensions in the order of a shape's id."""
         return _DIMENSIONS[self]
 
     @property
@@ -87,7 +86,6 @@ class OperationShape:
 
     @classmethod
     def of_sizes(cls, operation: Operation, type: str, sizes: Mapping[str, int]) -> OperationShape:
-        """Return the shape with named sizes."""
         if set(sizes) != set(operation.dimensions):
             names, wanted = ", ".join(sizes) or "none", ", ".join(operation.dimensions)
             raise ShapeError(f"{operation.value}: dimensions {names}; expected {wanted}")
@@ -110,11 +108,9 @@ class OperationShape:
         return f"{self.operation.value}/{sizes}/{self.type}"
 
     def of(self, dimension: str) -> int:
-        """Return the size of a dimension."""
         return self.sizes[self.operation.dimensions.index(dimension)]
 
     def with_sizes(self, **sizes: int) -> OperationShape:
-        """Return the shape with other sizes in some dimensions."""
         mine = dict(zip(self.operation.dimensions, self.sizes, strict=True))
         return OperationShape.of_sizes(self.operation, self.type, {**mine, **sizes})
 
@@ -141,7 +137,6 @@ class OperationShape:
 
     @property
     def n_outputs(self) -> int:
-        """Values of the output."""
         if self.operation is Operation.ATTENTION:
             return self.of("heads") * self.of("head")
         return prod(self.sizes) // self.of("k")

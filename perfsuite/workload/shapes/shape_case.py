@@ -69,7 +69,6 @@ class ShapeCase:
 
     @property
     def operation(self) -> Operation:
-        """What is computed."""
         return self.shape.operation
 
     @property

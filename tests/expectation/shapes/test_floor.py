@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from perfsuite.expectation.shapes.floor import (
     INNER_STEP,
     ROUND_SIZE,
-    ShapeCeilings,
     ShapeForecasts,
     dimension_steps,
     floor_ns,
@@ -25,7 +24,7 @@ from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, O
 from perfsuite.workload.shapes.shape_case import TILES
 
 from ...synthetic_calibration import N_THREADS, lawful_ns, points_of
-from ...synthetic_shapes import ggml, tiled
+from ...synthetic_shapes import ceilings, ggml, tiled
 
 
 @pytest.fixture(scope="module")
@@ -118,11 +117,8 @@ def test_padding_keeps_rows_in_whole_blocks(type: str) -> None:
     assert padded_shape(ggml(f"gemv/n1-k{k}/{type}")).of("k") % block_values(type) == 0
 
 
-CEILINGS = ShapeCeilings(
-    bandwidths=((1 << 16, 100e9), (1 << 24, 10e9)),
-    flops_per_s={"fp32": 50e9, "f16": 80e9, "int8": 200e9},
-    spread_ratio=0.1,
-)
+LEVELS = ((1 << 16, 100e9), (1 << 24, 10e9))
+CEILINGS = ceilings(50e9, levels=LEVELS, f16_flops_per_s=80e9, int8_flops_per_s=200e9)
 
 
 @pytest.mark.parametrize(("type", "flops_per_s"), [("f32", 50e9), ("f16", 80e9), ("q8_0", 200e9), ("q4_k", 200e9)])

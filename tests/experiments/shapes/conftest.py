@@ -15,7 +15,6 @@ import perfsuite.expectation.shapes.floor
 import perfsuite.experiments.shapes.hunt
 import perfsuite.experiments.shapes.judge
 import perfsuite.experiments.shapes.kept
-import perfsuite.experiments.shapes.profiles
 import perfsuite.experiments.shapes.strategies
 import perfsuite.measure.shapes.meters  # noqa: F401
 from perfsuite.measure.board.protocol import Board

@@ -15,8 +15,8 @@ from perfsuite.experiments.shapes.command_policy_tables import (
     checks_answer,
     policy_answer,
 )
-from perfsuite.experiments.shapes.policy_check import Holding, Promise, PromiseCheck
-from perfsuite.experiments.shapes.policy_promise import DrawnSizes
+from perfsuite.experiments.shapes.policy_check import Holding, PromiseCheck
+from perfsuite.experiments.shapes.policy_promise import Claim, DrawnSizes
 from perfsuite.experiments.shapes.policy_record import read_policy, write_policy
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -29,10 +29,10 @@ def checks() -> tuple[PromiseCheck, ...]:
     """One promise that holds, and one that does not, at a fitted size."""
     row = policy_table().rows[1]
     drawn = DrawnSizes(sizes=(64, 70), n_drawn=2, fitted_sizes=(64,))
-    promise = Promise(row=row, over=CPU, promised=gain(1.5), drawn=drawn)
+    claim = Claim(row=row, over=CPU, promised=gain(1.5), drawn=drawn, pairs=())
     return (
-        PromiseCheck(promise=promise, measured=gain(1.5), holding=Holding.HOLDS),
-        PromiseCheck(promise=promise, measured=None, holding=Holding.FAILS, reason="computes [something] else"),
+        PromiseCheck(claim=claim, row=row, measured=gain(1.5), holding=Holding.HOLDS),
+        PromiseCheck(claim=claim, row=row, measured=None, holding=Holding.FAILS, reason="computes [something] else"),
     )
 
 

@@ -11,8 +11,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from perfsuite.experiments.shapes.bounds import SizeRange
-from perfsuite.experiments.shapes.hunt import Hunt, ShapeFailure
-from perfsuite.experiments.shapes.profiles import hunt_settings
+from perfsuite.experiments.shapes.hunt import Hunt, ShapeFailure, hunt_settings
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.experiments.shapes.strategies import shape_cases
 from perfsuite.records.outcome import Outcome

@@ -11,21 +11,15 @@ from typing import Any, cast
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts, floor_ns, operator_shape
+from perfsuite.expectation.shapes.floor import ShapeForecasts, floor_ns, operator_shape
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_times import OperatorTimes
 from perfsuite.experiments.run_config import Margins, RunConfig
 from perfsuite.experiments.shapes import judge
-from perfsuite.experiments.shapes.judge import (
-    ShapeJudge,
-    judge_calibrated,
-    judge_ceiling,
-    judge_correct,
-    judge_growth,
-    judge_padding,
-)
-from perfsuite.experiments.shapes.judges import ShapeJudges
-from perfsuite.experiments.shapes.shape_property import DEFAULT, QUICK, WRONG, ShapeDesign, ShapeProperty
+from perfsuite.experiments.shapes.experiment import ShapeJudges
+from perfsuite.experiments.shapes.judge import ShapeJudge
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS
+from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.ceiling_store import store_calibration
 from perfsuite.measure.shapes.meter import Deviation
@@ -34,11 +28,11 @@ from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 from tests.experiments.shapes.conftest import FakeSubjects
 from tests.synthetic_calibration import N_THREADS, calibration, lawful_ns, points_of
-from tests.synthetic_shapes import basis, drawn_cases, ggml, tiled
+from tests.synthetic_shapes import ceilings, drawn_cases, ggml, tiled
 
 BOUNDED = WHOLE = tiled("gemm/m64-n64-k64/f32")
-SPREAD_CEILINGS = ShapeCeilings(bandwidths=((1 << 16, 1e12),), flops_per_s={"fp32": 1e9}, spread_ratio=0.2)
-FLOOR_NS = floor_ns(BOUNDED.shape, SPREAD_CEILINGS)
+SLOW_CEILINGS = ceilings(1e9)
+FLOOR_NS = floor_ns(BOUNDED.shape, SLOW_CEILINGS)
 
 
 def fast_meters(share: float) -> SimulatedMeters:
@@ -58,7 +52,7 @@ def test_a_shape_is_held_against_its_floor_less_the_ceilings_spread(
 ) -> None:
     """A fifth below the floor passes at a spread of a fifth, more is impossible in every process."""
     device = fast_meters(share)
-    verdict = judge_ceiling(basis(device, ceilings=SPREAD_CEILINGS), BOUNDED)
+    verdict = ShapeJudge(device, ceilings=SLOW_CEILINGS, ceiling_spread_ratio=0.2).judge(ShapeProperty.CEILING, BOUNDED)
     assert verdict.ratio == pytest.approx(1.0 / share, rel=1e-3)
     assert reason in verdict.reason
     assert (verdict.outcome, device.n_fresh) == (outcome, n_fresh)
@@ -87,18 +81,18 @@ def test_an_operator_beyond_its_limit_is_slow(
 ) -> None:
     """Weights from a cache make it faster than forecast, which is no finding."""
     device = meters(factor)
-    verdict = judge_calibrated(basis(device, forecasts=forecasts), CALIBRATED)
+    verdict = ShapeJudge(device, forecasts=forecasts).judge(ShapeProperty.CALIBRATED, CALIBRATED)
     assert (verdict.outcome, device.n_fresh) == (outcome, n_fresh)
     assert verdict.ratio == pytest.approx(factor, rel=0.05)
     assert re.search(f": expected .+, at most .+, limit [^;]+{end}$", verdict.reason)
 
 
 def test_what_bounds_nothing_is_invalid(forecasts: ShapeForecasts) -> None:
-    verdict = judge_calibrated(basis(meters(50.0), forecasts=forecasts), ggml("gemv/n8-k32/q8_0"))
+    verdict = ShapeJudge(meters(50.0), forecasts=forecasts).judge(ShapeProperty.CALIBRATED, ggml("gemv/n8-k32/q8_0"))
     assert verdict.outcome is Outcome.INVALID
     assert "too short to bound" in verdict.reason
     assert verdict.ratio is not None
-    verdict = judge_calibrated(basis(meters(1.0)), CALIBRATED)
+    verdict = ShapeJudge(meters(1.0)).judge(ShapeProperty.CALIBRATED, CALIBRATED)
     assert verdict.outcome is Outcome.INVALID
     assert "run 'perfsuite calibrate'" in verdict.reason
 
@@ -106,21 +100,21 @@ def test_what_bounds_nothing_is_invalid(forecasts: ShapeForecasts) -> None:
 def test_a_shape_that_costs_no_more_than_its_padded_shape_passes() -> None:
     """A kernel that skips its padding does better than the property asks; a padded shape is compared with nothing."""
     case, own = tiled("gemm/m1-n33-k40/f32"), SimulatedMeters()
-    verdict = judge_padding(basis(SimulatedMeters()), case)
+    verdict = ShapeJudge(SimulatedMeters()).judge(ShapeProperty.PADDING, case)
     assert verdict.outcome is Outcome.PASS
     assert verdict.ratio == pytest.approx(1.0, abs=0.02)
     assert verdict.against_id == "shape/tiled/gemm/m64-n64-k64/f32/tile64-vector8"
     assert "against padded m64-n64-k64, margin 25 %" in verdict.reason
     skipping = SimulatedMeters(time_ns=lambda case: float(case.shape.flops))
-    assert judge_padding(basis(skipping), case).outcome is Outcome.PASS
-    verdict = judge_padding(basis(own), WHOLE)
+    assert ShapeJudge(skipping).judge(ShapeProperty.PADDING, case).outcome is Outcome.PASS
+    verdict = ShapeJudge(own).judge(ShapeProperty.PADDING, WHOLE)
     assert (verdict.outcome, verdict.ratio, own.n_samples) == (Outcome.PASS, None, {})
 
 
 @pytest.mark.parametrize("case", [tiled("gemm/m1-n33-k33/f32"), ggml("gemm/m1-n33-k33/f32")], ids=["tiled", "ggml"])
 def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
     meters = SimulatedMeters(slowdowns=((lambda case: case.shape.of("k") % 32 == 1, 2.0),))
-    verdict = judge_padding(basis(meters), case)
+    verdict = ShapeJudge(meters).judge(ShapeProperty.PADDING, case)
     assert (verdict.outcome, meters.n_fresh) == (Outcome.REGRESSED, 2)
     assert verdict.ratio == pytest.approx(2.0, abs=0.05)
     assert verdict.reason.endswith("margin 25 %; in 2 fresh processes")
@@ -128,7 +122,7 @@ def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
 
 def test_a_cost_that_grows_with_every_dimension_passes() -> None:
     meters = SimulatedMeters()
-    verdict = judge_growth(basis(meters), WHOLE)
+    verdict = ShapeJudge(meters).judge(ShapeProperty.GROWTH, WHOLE)
     assert verdict.outcome is Outcome.PASS
     assert verdict.against_id == "shape/tiled/gemm/m64-n64-k96/f32/tile64-vector8"
     assert verdict.ratio is not None
@@ -139,7 +133,7 @@ def test_a_cost_that_grows_with_every_dimension_passes() -> None:
 @pytest.mark.parametrize(("dimension", "n_compared"), [("m", 1), ("n", 2), ("k", 3)])
 def test_a_cost_that_falls_along_any_dimension_regresses(dimension: str, n_compared: int) -> None:
     meters = SimulatedMeters(time_ns=lambda case: 1e6 if case.shape.of(dimension) > 64 else 2e6)
-    verdict = judge_growth(basis(meters), WHOLE)
+    verdict = ShapeJudge(meters).judge(ShapeProperty.GROWTH, WHOLE)
     assert verdict.outcome is Outcome.REGRESSED
     assert verdict.ratio == pytest.approx(2.0, abs=0.05)
     assert f"against grown {dimension}" in verdict.reason
@@ -152,8 +146,11 @@ def test_a_dimension_that_cannot_grow_bounds_nothing() -> None:
     def too_large(case: ShapeCase) -> str | None:
         return "too large" if case.shape.of("m") > 64 else None
 
-    assert judge_growth(basis(SimulatedMeters(problem=too_large)), WHOLE).outcome is Outcome.PASS
-    verdict = judge_growth(basis(SimulatedMeters(problem=lambda _: "too large")), tiled("gemv/n64-k64/f32"))
+    assert ShapeJudge(SimulatedMeters(problem=too_large)).judge(ShapeProperty.GROWTH, WHOLE).outcome is Outcome.PASS
+    gemv = tiled("gemv/n64-k64/f32")
+    verdict = ShapeJudge(SimulatedMeters(problem=lambda case: None if case == gemv else "too large")).judge(
+        ShapeProperty.GROWTH, gemv
+    )
     assert (verdict.outcome, verdict.reason) == (
         Outcome.INVALID,
         "grown to n128: too large; grown to k96: too large",
@@ -176,7 +173,7 @@ def test_an_output_is_right_or_wrong(is_wrong: list[bool], outcome: Outcome, rea
     """A race is not excused by a run that was right; where no fresh process shows it, nothing is known of the shape."""
     runs = iter(is_wrong)
     meters = SimulatedMeters(wrong=lambda case: next(runs))
-    verdict = judge_correct(basis(meters), AWKWARD)
+    verdict = ShapeJudge(meters).judge(ShapeProperty.CORRECT, AWKWARD)
     assert verdict.outcome is outcome
     assert reason in verdict.reason
     assert verdict.ratio == pytest.approx(1000.0 if is_wrong[0] else 0.01)
@@ -187,12 +184,12 @@ def test_an_output_is_right_or_wrong(is_wrong: list[bool], outcome: Outcome, rea
 def test_an_output_that_is_not_finite_has_no_ratio(error_norm: float, monkeypatch: pytest.MonkeyPatch) -> None:
     deviation = Deviation(error_norm=error_norm, tolerance=1e-3)
     monkeypatch.setattr(SimulatedMeter, "verify", lambda *_: deviation)
-    verdict = judge_correct(basis(SimulatedMeters()), AWKWARD)
+    verdict = ShapeJudge(SimulatedMeters()).judge(ShapeProperty.CORRECT, AWKWARD)
     assert (verdict.outcome, verdict.ratio) == (WRONG, None)
 
 
 CASE = tiled("gemm/m1-n33-k33/f32")
-CEILINGS = ShapeCeilings(bandwidths=((1 << 16, 1e12),), flops_per_s={"fp32": 1e12}, spread_ratio=0.1)
+CEILINGS = ceilings(1e12)
 TIMED = (ShapeProperty.PADDING, ShapeProperty.GROWTH)
 
 
@@ -248,11 +245,11 @@ def test_a_crash_that_does_not_come_again_leaves_the_verdict() -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.12])
-@pytest.mark.parametrize("design", [QUICK, DEFAULT], ids=["quick", "default"])
-def test_noise_raises_nothing(design: ShapeDesign, sigma: float) -> None:
+@pytest.mark.parametrize("profile", ["quick", "default"])
+def test_noise_raises_nothing(profile: str, sigma: float) -> None:
     """None of 150 shapes that cost what their padded shapes cost fails, in either property that pairs decide."""
     meters = noisy(sigma)
-    judge = ShapeJudge(meters, design=design)
+    judge = ShapeJudge(meters, budget=HUNT_BUDGETS[profile])
     verdicts = [judge.judge(property, case) for case in odd_cases(150) for property in TIMED]
     assert [verdict.reason for verdict in verdicts if verdict.outcome is not Outcome.PASS] == []
 
@@ -310,5 +307,5 @@ def judges(board: LocalBoard, cache_dir: Path) -> ShapeJudges:
         "opencl_platform": None,
         "margins": Margins(),
     }
-    request: Any = SimpleNamespace(profile="quick", kernels_dir=None)
+    request: Any = SimpleNamespace(budget=None, kernels_dir=None)
     return ShapeJudges(config=cast(RunConfig, SimpleNamespace(**plain)), request=request, ceilings=lambda: None)

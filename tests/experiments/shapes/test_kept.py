@@ -10,13 +10,14 @@ import pytest
 
 from perfsuite.errors import BaselineError
 from perfsuite.experiments.shapes.judge import ShapeJudge
-from perfsuite.experiments.shapes.kept import is_accepted, judge_kept
-from perfsuite.experiments.shapes.kept_files import (
+from perfsuite.experiments.shapes.kept import (
     KeptShape,
     ShapeExample,
     accepted_ratio_of,
     example_of,
     examples_path,
+    is_accepted,
+    judge_kept,
     keep,
     read_examples,
     read_kept,

@@ -49,10 +49,10 @@ def holdings(checks: Iterable[PromiseCheck]) -> list[str]:
 def test_what_was_measured_holds() -> None:
     meters = backend_meters(crossing_at(55))
     checks = checked(measured(backend_question(), meters), meters)
-    assert {each.promise.over for each in checks} == {CPU, OPENCL}
+    assert {each.claim.over for each in checks} == {CPU, OPENCL}
     assert not {Holding.FAILS} & {each.holding for each in checks}
     assert Holding.HOLDS in {each.holding for each in checks}
-    sizes = {size for each in checks for size in each.promise.drawn.sizes}
+    sizes = {size for each in checks for size in each.claim.drawn.sizes}
     assert max(sizes & set(FIBONACCI)) <= 8
     assert len(sizes - set(FIBONACCI)) >= 10
 
@@ -104,7 +104,7 @@ def test_saws_do_not_hide_a_lie() -> None:
 def test_a_promise_that_is_not_kept_fails() -> None:
     table = policy_table(rows=(policy_row(1, 512, OPENCL, gain_over_default=gain(1.5)),))
     (check,) = checked(table, backend_meters(crossing_at(100_000)))
-    assert (check.holding, check.reason, check.promise.over) == (Holding.FAILS, "the choice is slower", CPU)
+    assert (check.holding, check.reason, check.claim.over) == (Holding.FAILS, "the choice is slower", CPU)
     meters = backend_meters(crossing_at(100))
     meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") > 64
     of_cpu, of_opencl = checked(policy_table(), meters)
@@ -145,7 +145,7 @@ def test_a_promise_fails_where_its_difference_is_sure(promised: Gain, measured: 
 def test_another_device_is_refused_by_the_field_that_differs() -> None:
     meters = {each: SimulatedMeters() for each in Subject}
     refuse_other_device(shape_policy(), meters)
-    elsewhere = MeasuredSubject(subject="tiled", device="card", fingerprint={"device": "card", "driver": "1"})
+    elsewhere = MeasuredSubject(subject=Subject.TILED, device="card", fingerprint={"device": "card", "driver": "1"})
     policy = shape_policy()
     with pytest.raises(PolicyError, match="tiled: device is 'simulated device' here, and was 'card' where"):
         refuse_other_device(replace(policy, subjects=(elsewhere, *policy.subjects[1:])), meters)

@@ -11,18 +11,19 @@ import pytest
 from scipy.stats import t
 
 from perfsuite.errors import PolicyError
-from perfsuite.experiments.shapes.policy_check import promises_of
 from perfsuite.experiments.shapes.policy_promise import (
     MOST_SIZES,
     DrawnSizes,
-    PromisePlan,
+    cases_of,
     drawn_sizes,
     gain_of_range,
     is_surely_below,
+    promising,
+    row_claims,
+    table_claims,
 )
 from perfsuite.experiments.shapes.policy_record import (
     NO_GAIN,
-    Choice,
     PolicyRow,
 )
 from tests.synthetic_shape_policy import (
@@ -131,46 +132,24 @@ QUESTION = backend_question(sizes=SIZES)
 
 def test_rows_promise_over_their_range_and_the_table_at_its_sizes() -> None:
     """A device that is twice as fast at the sizes of the grid, and half as fast between them, promises both."""
-    plan = PromisePlan.of(policy_table(rows=(policy_row(1, 512, OPENCL),)), QUESTION, seed=0)
+    asked = policy_table(rows=(policy_row(1, 512, OPENCL),))
+    rows = row_claims(asked, QUESTION, random.Random(0))
+    claims = (*table_claims(asked, QUESTION), *rows)
     times = {
-        case: np.full(
-            4, 0.0 if case.subject.value == CPU.subject else np.log(0.5 if case.shape.of("n") in SIZES else 2)
-        )
-        for case in plan.cases
+        case: np.full(4, 0.0 if case.subject is CPU.subject else np.log(0.5 if case.shape.of("n") in SIZES else 2))
+        for case in cases_of(claims)
     }
-    table = plan.promising(times)
-    n_fitted = len(plan.drawn[plan.table.rows[0]].fitted_sizes)
+    table = promising(asked, claims, times)
+    n_fitted = len(rows[0].drawn.fitted_sizes)
     assert table.gain_over_default.ratio == pytest.approx(2.0)
     assert table.rows[0].gain_over_default.ratio == pytest.approx(2.0 ** ((2 * n_fitted - 10) / 10))
-    assert table.rows[0].gain_over_worst == NO_GAIN
+    assert (table.rows[0].gain_over_worst, table.gain_over_worst) == (NO_GAIN, NO_GAIN)
 
 
-def test_a_promise_and_a_check_of_one_seed_draw_differently() -> None:
-    table = policy_table()
-    checked = {each.drawn for each in promises_of(table, QUESTION, seed=1)}
-    assert not checked & set(PromisePlan.of(table, QUESTION, seed=1).drawn.values())
-    plans = [PromisePlan.of(table, QUESTION, seed=seed) for seed in (1, 1, 2)]
-    assert plans[0] == plans[1] != plans[2]
-
-
-@pytest.mark.parametrize(
-    ("n", "choice", "place"),
-    [(1, CPU, 0), (8, CPU, 0), (20, CPU, 0), (21, OPENCL, 1), (512, OPENCL, 1), (513, CPU, None)],
-)
-def test_a_size_is_answered_by_the_row_that_it_lies_in(n: int, choice: Choice, place: int | None) -> None:
-    table = policy_table()
-    found = table.choose({"n": n, "k": 512})
-    assert found.choice == choice
-    assert found.row == (None if place is None else table.rows[place])
-
-
-def test_beyond_what_was_measured_the_default_is_told() -> None:
-    table = policy_table(measured_sizes=(4, 512), rows=(policy_row(4, 512, OPENCL),))
-    for sizes in ({"n": 3, "k": 512}, {"n": 100, "k": 1024}):
-        found = table.choose(sizes)
-        assert (found.choice, found.row) == (CPU, None)
-    with pytest.raises(PolicyError, match="a shape without k; expected its size"):
-        policy_table().choose({"n": 100})
+def test_a_promise_and_a_check_draw_differently() -> None:
+    first, again, other = (row_claims(policy_table(), QUESTION, random.Random(seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert not {each.drawn for each in first} & {each.drawn for each in other}
 
 
 @pytest.mark.parametrize(

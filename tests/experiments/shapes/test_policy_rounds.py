@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError, PolicyError
+from perfsuite.experiments.shapes.policy import vetted
 from perfsuite.experiments.shapes.policy_question import tilings
-from perfsuite.experiments.shapes.policy_rounds import Floats, RoundDesign, measure_rounds, vetted, without
+from perfsuite.experiments.shapes.policy_rounds import Floats, RoundDesign, measure_rounds
 from perfsuite.measure.shapes.meter import ShapeMeter
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
@@ -52,11 +53,11 @@ def test_a_choice_with_a_fault_at_one_shape_is_left_out(meters: SimulatedMeters,
 def test_choices_may_be_left_out_until_none_is_left() -> None:
     with pytest.raises(PolicyError, match="tiling: no choice is left; tile8-vector4: gemv/n1-k512/f16: computes some"):
         vetted(tiling_question(), {Subject.TILED: SimulatedMeters(wrong=lambda case: True)})
-    found = without(vetted(backend_question(), backend_meters(crossing_at(10))), 1, "n7: died")
+    found = vetted(backend_question(), backend_meters(crossing_at(10))).without(OPENCL, "n7: died")
     assert [(str(each.choice), each.reason) for each in found.left_out] == [("opencl", "n7: died")]
     assert [str(each) for each in found.question.choices] == ["cpu"]
     with pytest.raises(PolicyError, match="backend: no choice is left; opencl: n7: died"):
-        without(found, 0, "n9: died")
+        found.without(CPU, "n9: died")
 
 
 def test_vectors_wider_than_their_tile_are_no_choice_and_rows_of_blocks_grow_by_blocks() -> None:
@@ -105,7 +106,7 @@ class Scripted:
 def test_times_are_those_of_the_cases_by_process() -> None:
     time_ns = crossing_at(100)
     meters = backend_meters(time_ns, sigma=0.0, placement_sigma=0.0, process_sigma=0.0)
-    found = measure_rounds(meters, cases(), design=DESIGN)
+    found = np.stack([*measure_rounds(meters, cases(), design=DESIGN).values()], axis=1)
     np.testing.assert_allclose(np.exp(found), np.tile([time_ns(case) for case in cases()], (4, 1)), rtol=1e-3)
     assert [(each.n_fresh, each.n_open, each.n_calls["round"]) for each in meters.values()] == [(4, 0, 16), (4, 0, 16)]
 
@@ -121,7 +122,7 @@ def test_two_subjects_take_turns() -> None:
 def tiled_times(factors: Sequence[float]) -> tuple[Floats, Scripted]:
     meters, question = Scripted(Subject.TILED, [], factors), tiling_question()
     two = [question.case(each, 8) for each in question.choices[:2]]
-    return measure_rounds({Subject.TILED: meters}, two, design=DESIGN), meters
+    return np.stack([*measure_rounds({Subject.TILED: meters}, two, design=DESIGN).values()], axis=1), meters
 
 
 def test_two_subjects_have_equally_many_launches_a_sample() -> None:

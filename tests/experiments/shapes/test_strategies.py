@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.bounds import DEFAULT_BOUNDS, SizeRange, bounds_of, parse_bounds, types_within
-from perfsuite.experiments.shapes.profiles import hunt_settings
+from perfsuite.experiments.shapes.hunt import hunt_settings
 from perfsuite.experiments.shapes.strategies import (
     Snap,
     shape_cases,
-    snapped_within,
+    snapped,
 )
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -34,10 +34,10 @@ def test_a_size_needs_no_move_of_its_own(limit: int, snap: Snap, step: int, bloc
     whole = SizeRange(least=max(block, 2), most=600).in_blocks(block)
     assert whole is not None
     limit = min(max(limit, whole.least), whole.most)
-    size = snapped_within(limit, snap, whole, step=step, block=block, known=_KNOWN)
+    size = snapped(limit, snap, whole, step=step, block=block, known=_KNOWN)
     assert whole.least <= size <= limit
     assert size % block == 0
-    assert snapped_within(size, Snap.NONE, whole, step=step, block=block) == size
+    assert snapped(size, Snap.NONE, whole, step=step, block=block) == size
 
 
 #: Enough to see a strategy that shrinks badly; one in fifty seeds shows what is rarer.

@@ -28,7 +28,7 @@ def measure(meters: SimulatedMeters, *, verifies: bool = True) -> tuple[SweptCas
 def test_each_case_has_a_sample_of_each_round() -> None:
     found = measure(SimulatedMeters(time_ns=staircase(64), sigma=0.0))
     assert [each.case for each in found] == list(CASES)
-    assert [each.samples_ns for each in found] == [(128_000,) * 3] * 64 + [(256_000,) * 3] * 36
+    assert [each.samples_ns for each in found] == [[128_000] * 3] * 64 + [[256_000] * 3] * 36
     assert all(each.deviation is not None and each.deviation.is_correct and each.missing is None for each in found)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.experiments.shapes.sweep_sizes import (
-    SizeRange,
     all_sizes,
     grid_sizes,
     size_option,
@@ -45,30 +44,28 @@ def test_one_dimension_decides_and_the_others_are_fixed() -> None:
 @pytest.mark.parametrize("operation", Operation)
 def test_what_is_not_given_is_as_in_a_sweep(operation: Operation) -> None:
     """Both commands mean the same operation where nobody said more, on a device of one compute unit."""
-    swept = all_sizes(operation, {}, type="f16", tile=64, n_compute_units=1)
+    swept = all_sizes(operation, {}, operation.growing_dimension, type="f16", tile=64, n_compute_units=1)
     dimension, sizes, fixed = grid_sizes(operation, "f16", {})
-    assert {name: each.sizes[0] for name, each in swept.items() if name != dimension} == fixed
-    assert (sizes[0], sizes[-1]) == (swept[dimension].sizes[0], swept[dimension].sizes[-1])
-
-
-def ranges(**texts: str) -> dict[str, SizeRange]:
-    return {name: size_range(size_option(name), text) for name, text in texts.items()}
+    assert {name: each[0] for name, each in swept.items() if name != dimension} == fixed
+    assert (sizes[0], sizes[-1]) == (swept[dimension][0], swept[dimension][-1])
 
 
 def fixed(operation: Operation, n_compute_units: int, type: str = "f32", **texts: str) -> dict[str, int]:
     """The sizes that are not swept, at tile 64."""
-    found = all_sizes(operation, ranges(**texts), type=type, tile=64, n_compute_units=n_compute_units)
+    asked = {name: size_range(size_option(name), text) for name, text in texts.items()}
+    swept = swept_dimension(operation, texts)
+    found = all_sizes(operation, asked, swept, type=type, tile=64, n_compute_units=n_compute_units)
     assert tuple(found) == operation.dimensions
-    return {name: each.sizes[0] for name, each in found.items() if not each.is_range}
+    return {name: each[0] for name, each in found.items() if name != swept}
 
 
 def test_the_range_is_what_is_swept() -> None:
     """Without one it is the growing dimension, from 1 to 512, unless that has a size."""
-    assert swept_dimension(Operation.BMM, ranges(k="32:64", n="5")) == "k"
+    assert swept_dimension(Operation.BMM, {"k": "32:64", "n": "5"}) == "k"
     assert swept_dimension(Operation.GEMV, {}) == "n"
-    assert swept_dimension(Operation.ATTENTION, ranges(heads="4")) == "context"
-    grown = all_sizes(Operation.BMM, {}, type="f32", tile=64, n_compute_units=2)
-    assert grown["n"] == SizeRange(sizes=range(1, 513), is_range=True)
+    assert swept_dimension(Operation.ATTENTION, {"heads": "4"}) == "context"
+    grown = all_sizes(Operation.BMM, {}, "n", type="f32", tile=64, n_compute_units=2)
+    assert grown["n"] == range(1, 513)
     assert fixed(Operation.BMM, 2, k="1:64")["n"] == 512
 
 
@@ -93,5 +90,5 @@ def test_heads_are_a_multiple_of_all(n_compute_units: int, texts: dict[str, str]
 @pytest.mark.parametrize("operation", Operation)
 def test_default_sizes_are_whole_blocks(operation: Operation, type: str) -> None:
     """So that every type has every operation."""
-    found = all_sizes(operation, {}, type=type, tile=64, n_compute_units=4)
-    OperationShape.of_sizes(operation, type, {name: each.sizes[0] for name, each in found.items()})
+    found = all_sizes(operation, {}, operation.growing_dimension, type=type, tile=64, n_compute_units=4)
+    OperationShape.of_sizes(operation, type, {name: each[0] for name, each in found.items()})

@@ -16,7 +16,7 @@ from perfsuite.measure.engine_store import kernels_folder
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import KernelPlan, OpenClCeilingsPlan, ShapesPlan
 from perfsuite.measure.shapes.meters import ShapeSetup
-from perfsuite.measure.shapes.requests import RequestKind
+from perfsuite.measure.shapes.sampler import Sampler
 
 from ...synthetic_shapes import tiled
 from ..launches.conftest import skipped_without_opencl
@@ -78,13 +78,11 @@ def test_ceilings_are_measured(
 
 
 def test_shapes_of_the_tiled_kernels_are_measured(board: RemoteBoard, environment: Mapping[str, str]) -> None:
-    case_id = tiled("gemm/m33-n17-k65/f16", tile=16).case_id
+    case = tiled("gemm/m33-n17-k65/f16", tile=16)
     plan = ShapesPlan(subject="tiled", n_threads=1, log_dir="")
     session = board.start_shapes(ShapeSetup(plan=plan, environment=environment), limit_s=60.0)
-    deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
-    assert deviation is not None
-    assert deviation.is_correct
-    ((first, second),) = session.ask(RequestKind.SAMPLES, (case_id,), n_samples=2).samples_ns
+    assert session.ask(Sampler.verify, (case,)).is_correct
+    ((first, second),) = session.ask(Sampler.samples, (case,), n_samples=2)
     assert min(first, second) > 0
     session.close()
     assert board.covariates()

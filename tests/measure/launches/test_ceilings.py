@@ -12,9 +12,8 @@ import pytest
 from perfsuite.errors import OpenClError
 from perfsuite.expectation.roofline.ceiling import Ceiling
 from perfsuite.measure.launches.ceilings import opencl_ceilings
-from perfsuite.measure.launches.judged_outputs import JudgedOutputs
 from perfsuite.measure.launches.plan import LaunchesPlan, StepKind
-from perfsuite.measure.launches.session import LaunchSession
+from perfsuite.measure.launches.session import JudgedOutputs, LaunchSession
 from perfsuite.measure.opencl_ceiling_work import standard_working_sets
 from perfsuite.measure.plan import OpenClCeilingsPlan, Plan
 

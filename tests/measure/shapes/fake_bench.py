@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from perfsuite.errors import OpenClError, ShapeCrashError
-from perfsuite.measure.shapes.meter import BenchDescription, Deviation
-from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeRequest
-from perfsuite.measure.shapes.service import ShapeService
+from perfsuite.measure.shapes.meter import Answer, BenchDescription, Deviation
+from perfsuite.measure.shapes.sampler import Sampler
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
-#: Sizes of n at which something happens: to the process when the case runs, to the bench when it is bound.
+#: Sizes of n at which something happens: to the process when the case runs, to the bench when it is placed.
 KILLED, BROKEN, REFUSED, BULKY = 13, 23, 29, 41
 
 #: What a launch takes, but for its n.
@@ -27,7 +26,7 @@ class FakeOperation:
 
     def __init__(self, case: ShapeCase, log: list[str]) -> None:
         self._case, self.n, self._log = case, case.shape.of("n"), log
-        log.append(f"bind {self.n}")
+        log.append(f"place {self.n}")
 
     def verify(self) -> Deviation:
         self.run_ns()
@@ -52,20 +51,17 @@ class FakeOperation:
 
 
 class FakeBench:
-    """Binds what it is asked for, and remembers in which order."""
+    """Places what it is asked for, and remembers in which order."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
-
-    @property
-    def description(self) -> BenchDescription:
-        return BenchDescription(device="fake", n_compute_units=2, fingerprint=())
+        self.description = BenchDescription(device="fake", n_compute_units=2, fingerprint=())
 
     def problem(self, case: ShapeCase) -> str | None:
         return "it has no such kernel" if case.shape.of("n") == REFUSED else None
 
-    def bound(self, case: ShapeCase, *, seed: int) -> FakeOperation:
-        """Bind a case; one size has no memory at all, another one only beside nothing else."""
+    def placed(self, case: ShapeCase, *, seed: int) -> FakeOperation:
+        """Place a case; one size has no memory at all, another one only beside nothing else."""
         n = case.shape.of("n")
         if n == BROKEN:
             raise OpenClError("clCreateBuffer failed:\nMEM_OBJECT_ALLOCATION_FAILURE")
@@ -79,7 +75,7 @@ class FakeBench:
 
     @property
     def _n_placed(self) -> int:
-        return sum(line.startswith("bind") - line.startswith("close") for line in self.log)
+        return sum(line.startswith("place") - line.startswith("close") for line in self.log)
 
 
 class FakeSession:
@@ -88,13 +84,13 @@ class FakeSession:
     def __init__(self, number: int) -> None:
         self.description = BenchDescription(device="fake", n_compute_units=2, fingerprint=(("session", str(number)),))
         self.is_open = True
-        self._service = ShapeService(FakeBench(), seed=0)
+        self._sampler = Sampler(FakeBench(), seed=0)
 
-    def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
+    def ask(self, question: Callable[..., Answer], cases: Sequence[ShapeCase], /, **how: Any) -> Answer:
         """Answer as a worker does, which has ended with its crash."""
         assert self.is_open
         try:
-            return self._service.answer(ShapeRequest(kind=kind, case_ids=case_ids, **asked))
+            return question(self._sampler, cases, **how)
         except ShapeCrashError:
             self.close()
             raise

@@ -22,8 +22,8 @@ from perfsuite.measure.plan import DevicesPlan, ShapesPlan
 from perfsuite.measure.shapes.launched_bench import LaunchedDevice, LaunchedSession
 from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.measure.shapes.meters import ShapeSetup
-from perfsuite.measure.shapes.requests import RequestKind
-from perfsuite.measure.shapes.shape_inputs import draw_inputs
+from perfsuite.measure.shapes.sampler import Sampler
+from perfsuite.measure.shapes.shape_references import draw_inputs
 from perfsuite.measure.shapes.tiled_launches import kernels_digest
 from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.testing.planted_kernels import Fault, plant
@@ -35,10 +35,10 @@ from ..launches.conftest import skipped_without_opencl
 from ..opencl_children import visible_opencl
 
 CASES = [
-    tiled("gemm/m65-n130-k33/f32", tile=32).case_id,
-    tiled("bmm/b3-m2-n65-k64/q8_0", tile=16).case_id,
-    tiled("gemv/n65-k256/q4_k", tile=8).case_id,
-    tiled("attention/heads6-kvheads2-head64-context65/f16", tile=32, vector=4).case_id,
+    tiled("gemm/m65-n130-k33/f32", tile=32),
+    tiled("bmm/b3-m2-n65-k64/q8_0", tile=16),
+    tiled("gemv/n65-k256/q4_k", tile=8),
+    tiled("attention/heads6-kvheads2-head64-context65/f16", tile=32, vector=4),
 ]
 
 #: Verifies cases by their ids.
@@ -78,13 +78,12 @@ def session(there: LaunchedDevice, environment: Mapping[str, str], engine_cache:
 
 
 def test_every_operation_is_right_and_timed(session: LaunchedSession, there: LaunchedDevice) -> None:
-    for case_id in CASES:
-        deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
-        assert deviation is not None
+    for case in CASES:
+        deviation = session.ask(Sampler.verify, (case,))
         assert deviation.is_correct
         assert deviation.error_norm > 0
-    assert [len(each) for each in session.ask(RequestKind.ROUND, tuple(CASES)).samples_ns] == [1] * len(CASES)
-    old, new = session.ask(RequestKind.PAIRS, (CASES[0], CASES[1]), n_samples=4).samples_ns
+    assert [len(each) for each in session.ask(Sampler.round, CASES)] == [1] * len(CASES)
+    old, new = session.ask(Sampler.samples, CASES[:2], n_samples=4)
     assert (len(old), len(new)) == (4, 4)
     assert min(*old, *new) > 0
     assert session.description.n_compute_units == there.device.compute_units
@@ -99,7 +98,7 @@ def deviations(there: LaunchedDevice, environment: Mapping[str, str], engine_cac
         found = {}
         with opened(replace(there, kernels_dir=kernels_dir), environment, engine_cache) as session:
             for case_id in case_ids:
-                operation = session.bench.bound(ShapeCase.from_id(case_id), seed=7)
+                operation = session.bench.placed(ShapeCase.from_id(case_id), seed=7)
                 before = operation.verify()
                 assert operation.launched_ns(1, 0) > 0
                 found[case_id] = operation.verify()
@@ -152,9 +151,9 @@ def test_stored_values_are_exact(session: LaunchedSession, monkeypatch: pytest.M
         inputs = draw_inputs(case.shape, seed=7)
         unit = replace(inputs, activations=np.eye(512, dtype=np.float32))
         monkeypatch.setattr("perfsuite.measure.shapes.launched_bench.draw_inputs", lambda *_, given=unit, **__: given)
-        operation = session.bench.bound(case, seed=7)
+        operation = session.bench.placed(case, seed=7)
         weights = dequantize(inputs.stored[0], type).astype(np.float32)
-        assert (weights == operation._output().reshape(512, 96).T).all(), type
+        assert (weights == operation.output().reshape(512, 96).T).all(), type
         operation.close()
 
 
@@ -203,11 +202,11 @@ def test_sources_that_do_not_build_leave_their_log(
     other = replace(there, kernels_dir=tmp_path, log_dir=tmp_path / "logs")
     with opened(other, environment, engine_cache) as session:
         with pytest.raises(MeasurementError, match=rf"{tmp_path}/prelude.cl: No such file .* expected the kernels"):
-            session.ask(RequestKind.VERIFY, (CASES[0],))
+            session.ask(Sampler.verify, CASES[:1])
         for name in ("prelude.cl", "pieces.cl", "tiled.cl"):
             (tmp_path / name).write_text("nonsense of a kernel;\n")
         log = tmp_path / "logs" / "tiled-tiled.build.log"
         with pytest.raises(MeasurementError, match=rf"kernel tiled of tiled.cl does not build for .*; see {log}"):
-            session.ask(RequestKind.VERIFY, (CASES[0],))
+            session.ask(Sampler.verify, CASES[:1])
         assert session.is_open
     assert "nonsense" in log.read_text()

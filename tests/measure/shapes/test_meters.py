@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
+from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
 from perfsuite.measure.shapes.meters import ProcessMeters, ShapeSetup, set_up_shapes
 from perfsuite.workload.shapes.shape_case import Subject
@@ -22,15 +22,10 @@ from .fake_bench import BASE_NS, KILLED, REFUSED, FakeSession, gemv
 Start = Callable[[ShapeSetup], FakeSession]
 
 
-def set_up(subject: Subject, cache_dir: Path, **changed: Any) -> ShapeSetup:
-    arguments = {**dict.fromkeys(("platform", "kernels_dir", "engine")), **changed}
-    board = LocalBoard(cache_dir=cache_dir)
-    return set_up_shapes(subject, board, log_dir=cache_dir / "logs", n_threads=2, seed=3, **arguments)
-
-
 def test_ggml_on_the_processor_runs_as_in_a_calibration(engine: Engine, tmp_path: Path) -> None:
     """The plan names the engine and its build, and gives each thread a processor of its own."""
-    setup = set_up(Subject.GGML_CPU, tmp_path, engine=engine)
+    plan = ShapesPlan(subject=Subject.GGML_CPU.value, n_threads=2, log_dir="")
+    setup = set_up_shapes(plan, LocalBoard(cache_dir=tmp_path), engine)
     assert setup.environment == {}
     assert setup.plan.library_dir == str(engine.library_dir)
     assert setup.plan.engine_build_id == engine.build_id

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from perfsuite.measure.kernel_references import Array, dequantize, error_norm
-from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs, product_sizes
-from perfsuite.measure.shapes.shape_references import F32_ROUNDOFF, shape_reference, sum_error_ratio
+from perfsuite.measure.shapes.shape_references import (
+    F32_ROUNDOFF,
+    ShapeInputs,
+    draw_inputs,
+    product_sizes,
+    shape_reference,
+    sum_error_ratio,
+)
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape
 
 

@@ -1,4 +1,4 @@
-"""What the verdict on a shape rests on: where it is measured, how much, and what is expected of the device.
+"""What a process measured of shapes, and which of its ratios are facts.
 
 A ratio that is beyond its limit in the process that stays, and again in fresh ones: what makes a verdict a fact.
 
@@ -12,16 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
-from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts
-from perfsuite.experiments.shapes.shape_property import ShapeDesign, ShapeProperty, ShapeVerdict
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter, ShapeMeters
-from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change
-from perfsuite.verdict.pairs import compare_pairs
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 
@@ -33,37 +29,30 @@ class Measurements:
         #: Why a case cannot be computed, None where it can; and how far its output is from NumPy's.
         self.problem = cache(meter.problem)
         self.deviation = cache(meter.verify)
-        self._samples_ns: dict[str, tuple[int, ...]] = {}
-        self._pairs: dict[tuple[str, str], PairSamples] = {}
-        self._fastest_ns: dict[str, int] = {}
+        self._samples_ns: dict[ShapeCase, tuple[int, ...]] = {}
+        self._pairs: dict[tuple[ShapeCase, ShapeCase], PairSamples] = {}
 
     def samples_ns(self, case: ShapeCase, n_samples: int) -> tuple[int, ...]:
         """Return `n_samples` or more samples of the case alone."""
-        known = self._samples_ns.get(case.case_id, ())
+        known = self._samples_ns.get(case, ())
         if len(known) < n_samples:
-            known += self._meter.samples(case, n_samples - len(known))
-            self._samples_ns[case.case_id] = known
-            self._note(case, known)
+            known = self._samples_ns[case] = known + self._meter.samples(case, n_samples - len(known))
         return known
 
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
-        key = (old.case_id, new.case_id)
-        if key not in self._pairs or len(self._pairs[key].old_ns) < n_pairs:
-            pairs = self._meter.pairs(old, new, n_pairs)
-            self._pairs[key] = pairs
-            self._note(old, pairs.old_ns)
-            self._note(new, pairs.new_ns)
-        return self._pairs[key]
+        known = self._pairs.get((old, new))
+        if known is None or len(known.old_ns) < n_pairs:
+            known = self._pairs[old, new] = self._meter.pairs(old, new, n_pairs)
+        return known
 
     def fastest_ns(self, case: ShapeCase, n_samples: int) -> int:
         """Return the fastest sample of the case, whatever it was measured for; measured where nothing was."""
-        if case.case_id not in self._fastest_ns:
-            self.samples_ns(case, n_samples)
-        return self._fastest_ns[case.case_id]
-
-    def _note(self, case: ShapeCase, samples_ns: tuple[int, ...]) -> None:
-        known = self._fastest_ns.get(case.case_id)
-        self._fastest_ns[case.case_id] = min(samples_ns if known is None else (known, *samples_ns))
+        known = [
+            *self._samples_ns.get(case, ()),
+            *(each for (old, _), pairs in self._pairs.items() if old == case for each in pairs.old_ns),
+            *(each for (_, new), pairs in self._pairs.items() if new == case for each in pairs.new_ns),
+        ]
+        return min(known or self.samples_ns(case, n_samples))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +64,9 @@ class RatioBounds:
     upper_ratio: float
 
     @property
-    def told(self) -> str:
-        """The ratio as a change, and its bounds."""
+    def text(self) -> str:
         bounds = (self.lower_ratio, self.upper_ratio)
-        if not all(math.isfinite(each) for each in bounds):
+        if not all(map(math.isfinite, bounds)):
             return format_change(self.ratio)
         return f"{format_change(self.ratio)} ({' to '.join(map(format_change, bounds))})"
 
@@ -119,11 +107,11 @@ class Answer:
             return f"; in {n_fresh} fresh {'process' if n_fresh == 1 else 'processes'}"
         if not n_fresh:
             return ""
-        return f"; the screen saw {self.screened.told}, which fresh process {n_fresh} did not confirm"
+        return f"; the screen saw {self.screened.text}, which fresh process {n_fresh} did not confirm"
 
 
 def confirmed_answer(
-    measure: Measure, screen: Measurements, meters: ShapeMeters, *, limit_ratio: float, design: ShapeDesign
+    measure: Measure, screen: Measurements, meters: ShapeMeters, *, limit_ratio: float, n_confirmations: int
 ) -> Answer:
     """Measure a ratio in the process that stays and, where its lower bound is beyond the limit, in fresh ones.
 
@@ -132,65 +120,8 @@ def confirmed_answer(
     screened = measure(screen)
     confirming: list[RatioBounds] = []
     is_beyond = screened.lower_ratio > limit_ratio
-    while is_beyond and len(confirming) < design.n_confirmations:
+    while is_beyond and len(confirming) < n_confirmations:
         with meters.fresh() as meter:
             confirming.append(measure(Measurements(meter)))
         is_beyond = confirming[-1].lower_ratio > limit_ratio
     return Answer(screened=screened, confirming=tuple(confirming), is_confirmed=is_beyond)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
-    """What the properties are judged with."""
-
-    screen: Measurements
-    meters: ShapeMeters
-    design: ShapeDesign
-    #: What may be slower by; 0.25 is 25 %.
-    margin_ratio: float
-    #: None where the device's ceilings were not measured.
-    ceilings: ShapeCeilings | None
-    #: None where the device was not calibrated.
-    forecasts: ShapeForecasts | None
-
-    def answer(self, measure: Measure, *, limit_ratio: float) -> Answer:
-        return confirmed_answer(measure, self.screen, self.meters, limit_ratio=limit_ratio, design=self.design)
-
-    def slowdown(self, old: ShapeCase, new: ShapeCase) -> Answer:
-        """Measure how much slower a case is than another, in pairs, against the margin."""
-
-        def measure(bench: Measurements) -> RatioBounds:
-            pairs: PairSamples = bench.pairs(old, new, self.design.n_pairs)
-            found = compare_pairs(pairs.old_ns, pairs.new_ns, alpha=self.design.alpha)
-            return RatioBounds(ratio=found.estimate_ratio, lower_ratio=found.lower_ratio, upper_ratio=found.upper_ratio)
-
-        return self.answer(measure, limit_ratio=1.0 + self.margin_ratio)
-
-
-def verdict_of(
-    property: ShapeProperty,
-    case: ShapeCase,
-    outcome: Outcome,
-    reason: str,
-    bounds: RatioBounds | None = None,
-    against: ShapeCase | None = None,
-) -> ShapeVerdict:
-    """Return a verdict with the bounds of its ratio, and the case that it was compared with, where it has them."""
-    return ShapeVerdict(
-        property=property,
-        case_id=case.case_id,
-        outcome=outcome,
-        reason=reason,
-        against_id=None if against is None else against.case_id,
-        **({} if bounds is None else asdict(bounds)),
-    )
-
-
-def told_difference(old: ShapeCase, new: ShapeCase) -> str:
-    """Name the sizes in which two shapes differ, as the old one has them, such as ``n64-k64``."""
-    names = old.operation.dimensions
-    return "-".join(
-        f"{name}{size}"
-        for name, size, other in zip(names, old.shape.sizes, new.shape.sizes, strict=True)
-        if size != other
-    )

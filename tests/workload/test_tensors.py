@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.workload.tensor_list import in_full, shortened
-from perfsuite.workload.tensors import TensorSpec
+from perfsuite.workload.tensors import TensorSpec, in_full, shortened
 
 
 def test_layers_that_are_alike_are_one_row() -> None:

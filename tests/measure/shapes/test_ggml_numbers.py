@@ -7,9 +7,8 @@ import pytest
 from gguf import GGMLQuantizationType
 from gguf.quants import dequantize, quantize
 
-from perfsuite.measure.shapes.ggml_inputs import cached, ggml_inputs, on_grid
-from perfsuite.measure.shapes.shape_inputs import draw_inputs
-from perfsuite.measure.shapes.shape_references import attention_weights
+from perfsuite.measure.shapes.ggml_numbers import ggml_inputs, on_grid
+from perfsuite.measure.shapes.shape_references import attention_weights, cached, draw_inputs
 from perfsuite.workload.shapes.operation_shape import OperationShape
 
 QUANTISED = ("q8_0", "q4_0", "q4_k")

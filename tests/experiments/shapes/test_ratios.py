@@ -1,11 +1,10 @@
-"""What properties are judged with."""
+"""What a process measured, and which of its ratios are confirmed."""
 
 from __future__ import annotations
 
 import pytest
 
-from perfsuite.experiments.shapes.basis import Answer, Measurements, RatioBounds, confirmed_answer
-from perfsuite.experiments.shapes.shape_property import ShapeDesign
+from perfsuite.experiments.shapes.ratios import Answer, Measurements, RatioBounds, confirmed_answer
 from perfsuite.testing.shape_meters import SimulatedMeters
 from tests.synthetic_shapes import tiled
 
@@ -19,9 +18,11 @@ def bounds(ratio: float, width: float = 0.1) -> RatioBounds:
 def answered(*ratios: RatioBounds, n_confirmations: int = 2) -> tuple[Answer, SimulatedMeters]:
     """Return the answer to a script, and the meters that it used."""
     meters = SimulatedMeters()
-    design = ShapeDesign(n_pairs=10, alpha=0.05, n_confirmations=n_confirmations)
     screen, script = Measurements(meters.resident()), iter(ratios)
-    return confirmed_answer(lambda _: next(script), screen, meters, limit_ratio=LIMIT, design=design), meters
+    answer = confirmed_answer(
+        lambda _: next(script), screen, meters, limit_ratio=LIMIT, n_confirmations=n_confirmations
+    )
+    return answer, meters
 
 
 def test_only_what_every_process_flags_is_confirmed() -> None:
