@@ -49,7 +49,7 @@ class MeasuredDevice:
         return (
             ceilings.fp32_flops_per_s / OPS_PER_TOPS,
             ceilings.bandwidths[-1].read_bytes_per_s / BYTES_PER_GB,
-            ceilings.dispatch_ns / NS_PER_S / S_PER_US,
+            (ceilings.dispatch_ns or 0) / NS_PER_S / S_PER_US,
         )
 
 

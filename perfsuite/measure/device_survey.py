@@ -9,10 +9,9 @@ from typing import Any
 
 from perfsuite.device.profile import Profile, TheoreticalPeak
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource, Survey
 from perfsuite.measure.board.protocol import Board, build_logs
-from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, SurveyPlan
+from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, ProbePlan
 
 #: Time for each; both together stay within 60 s, start and compilers included.
 CPU_BUDGET_MS = 20_000
@@ -57,7 +56,7 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
         devices = DevicesPlan(platform=request.opencl_platform)
         request.board.run(devices, extra_environment=request.opencl_environment())  # raises before minutes are spent
     progress("ceilings of the processor")
-    plan = SurveyPlan(
+    plan = ProbePlan(
         cache_dir=str(request.board.facts().cache_dir),
         n_threads=request.n_threads,
         thread_counts=request.thread_counts,

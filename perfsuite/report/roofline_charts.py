@@ -7,10 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.ceiling import CPU
-from perfsuite.expectation.roofline.point import Point
+from perfsuite.expectation.roofline.point import Point, Roof, memory_roof
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.expectation.roofline.sweeps import BASE
 from perfsuite.records.chart import Axis, Line, LineRole, PointGroup, Scale, XYChart, XYPanel
 from perfsuite.report.roofline_findings import KIND_WORDS, conditions, operators_finding, sweep_finding, whole_run_ns
@@ -138,14 +136,14 @@ def _framed(frame: Frame, *, title: str, note: str, lines: tuple[Line, ...], gro
 
 def _measured(run: RooflineRun) -> _Device:
     name = f"{run.device}, {format_count(run.n_threads, 'thread')}"
-    return _Device(name, run.survey.of(CPU, run.n_threads).memory_roof, run, _shown(run))
+    return _Device(name, memory_roof(run.survey.of(run.n_threads)), run, _shown(run))
 
 
 def _faster(device: _Device) -> tuple[str, Roof] | None:
     """Return the roof of the arithmetic that a device's points have, where it is not FP32."""
     if device.run is None or not device.rows:
         return None
-    arithmetic = arithmetic_roofs(device.run.survey.of(CPU, device.run.n_threads))
+    arithmetic = arithmetic_roofs(device.run.survey.of(device.run.n_threads))
     name, roof = roof_above(arithmetic, [device.run.point(row) for row in device.rows])
     label = f"{device.name}, {name}, {format_flops_per_s(roof.peak_flops_per_s)}"
     return None if roof == device.roof else (label, roof)
@@ -205,20 +203,20 @@ def operators_chart(run: RooflineRun) -> XYChart:
 
 def _chart(run: RooflineRun, rows: Sequence[Row], series: Sequence[_Series], *, title: str, told: str = "") -> XYChart:
     """Put points under the roofs of the run, over the region that their fastest arithmetic has."""
-    ceilings = run.survey.of(CPU, run.n_threads)
-    points = [run.point(row) for row in rows]
+    ceilings = run.survey.of(run.n_threads)
+    classical, points = memory_roof(ceilings), [run.point(row) for row in rows]
     arithmetic = arithmetic_roofs(ceilings)
     frame = frame_of(points, [roof for _, roof in arithmetic])
     name, region_roof = roof_above(arithmetic, points)
     lines = (
         *potential_region(region_roof, frame),
-        roof_line("FP32 over memory", ceilings.memory_roof, frame),
+        roof_line("FP32 over memory", classical, frame),
         *side_roofs(ceilings, frame),
         *_other_threads(run, rows, frame),
         *(line for each in series for line in each.lines(run)),
     )
-    groups = (_ridges(dict.fromkeys((ceilings.memory_roof, region_roof))), *(each.group(run) for each in series))
-    note = "; ".join(filter(None, (told, conditions(run), _roof_note(ceilings.memory_roof, name))))
+    groups = (_ridges(dict.fromkeys((classical, region_roof))), *(each.group(run) for each in series))
+    note = "; ".join(filter(None, (told, conditions(run), _roof_note(classical, name))))
     return _framed(frame, title=title, note=note, lines=lines, groups=groups)
 
 
@@ -234,7 +232,7 @@ def _ridges(roofs: Mapping[Roof, None]) -> PointGroup:
 def _other_threads(run: RooflineRun, rows: Sequence[Row], frame: Frame) -> Iterator[Line]:
     for n_threads in sorted({row.subject.n_threads for row in rows} - {run.n_threads}):
         points = [run.point(row) for row in rows if row.subject.n_threads == n_threads]
-        name, roof = roof_above(arithmetic_roofs(run.survey.of(CPU, n_threads)), points)
+        name, roof = roof_above(arithmetic_roofs(run.survey.of(n_threads)), points)
         peak = format_flops_per_s(roof.peak_flops_per_s)
         yield roof_line(f"{name}, {format_count(n_threads, 'thread')}, {peak}", roof, frame, LineRole.FAINT)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from perfsuite.expectation.roofline.point import Point, nearest
+from perfsuite.expectation.roofline.point import Point, Regime, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.survey import Regime
 from perfsuite.units import format_count, format_flops_per_s
 
 KIND_WORDS: Mapping[RowKind, str] = MappingProxyType(

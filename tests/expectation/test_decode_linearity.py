@@ -14,9 +14,10 @@ from perfsuite.expectation.decode_linearity import (
     linearity_expectation,
 )
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.records.ceilings import Bandwidth, Ceilings
+from perfsuite.records.ceilings import Ceilings
 
 from ..catalogue_workloads import catalogue_workload
+from ..synthetic_roofline import processor_ceilings
 
 
 def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g600", **settings: Any) -> LlamaWorkload:
@@ -24,10 +25,8 @@ def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g600", **s
 
 
 def ceilings(flops_per_s: float, bytes_per_s: float) -> Ceilings:
-    uses = dict.fromkeys(("read_bytes_per_s", "copy_bytes_per_s", "triad_bytes_per_s"), bytes_per_s)
     peaks = dict.fromkeys(("fp32_flops_per_s", "int8_flops_per_s", "f16_flops_per_s"), flops_per_s)
-    bandwidth = Bandwidth(working_set_bytes=1 << 30, **uses)
-    return Ceilings(n_threads=2, bandwidths=(bandwidth,), dispatch_ns=1_000, **peaks)
+    return processor_ceilings((1 << 30, bytes_per_s), **peaks)
 
 
 def test_a_position_costs_its_keys_and_values() -> None:

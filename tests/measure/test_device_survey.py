@@ -21,7 +21,7 @@ from perfsuite.measure.device_survey import (
     with_theoretical,
 )
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, SurveyPlan
+from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, ProbePlan
 
 from ..synthetic_opencl_backend import opencl_device
 from ..synthetic_roofline import ceilings, compute_ceiling, independent_rate
@@ -41,7 +41,7 @@ class Machine:
 
     def run(self, plan: Plan, **_: object) -> dict[str, Any]:
         self.plans.append(plan)
-        if isinstance(plan, SurveyPlan):
+        if isinstance(plan, ProbePlan):
             if self.cpu_error:
                 raise self.cpu_error
             return {"ceilings": [each.to_plain() for each in ceilings()]}
@@ -104,7 +104,7 @@ def test_a_device_has_the_ceilings_of_both(machine: Machine, tmp_path: Path) -> 
     assert found.ceilings == (*ceilings(), *OF_DEVICE)
     assert told == ["ceilings of the processor", "ceilings of OpenCL"]
     cpu, opencl = machine.plans
-    assert cpu == SurveyPlan(cache_dir=str(tmp_path), n_threads=2, thread_counts=(1, 2), budget_ms=CPU_BUDGET_MS)
+    assert cpu == ProbePlan(cache_dir=str(tmp_path), n_threads=2, thread_counts=(1, 2), budget_ms=CPU_BUDGET_MS)
     assert opencl == OpenClCeilingsPlan(platform=None, budget_ms=OPENCL_BUDGET_MS, log_dir=str(tmp_path / "logs"))
 
 
@@ -116,7 +116,7 @@ def test_the_platform_asked_for_comes_first(
     survey_device(request(tmp_path, profile=profile, opencl_platform=asked_for), print)
     (plan,) = (each for each in machine.plans if isinstance(each, OpenClCeilingsPlan))
     assert plan.platform == taken
-    assert isinstance(machine.plans[0], DevicesPlan if asked_for else SurveyPlan)
+    assert isinstance(machine.plans[0], DevicesPlan if asked_for else ProbePlan)
 
 
 def test_a_program_that_fails_is_told_and_measures_nothing(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from perfsuite.expectation.roofline.point import Roof
 from perfsuite.expectation.roofline.roofline_run import RowKind
-from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.records.chart import LineRole, XYPanel
 from perfsuite.report.roofline_charts import devices_chart, operators_chart, sweep_chart
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
-from perfsuite.expectation.roofline.point import Point, place
+from perfsuite.expectation.roofline.point import Point, Work, place, work_of
 from perfsuite.expectation.roofline.row_works import generation_work
-from perfsuite.expectation.roofline.survey import RoofRates
-from perfsuite.expectation.roofline.work import Work, work_of
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.events import Phase
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.workload.architecture import Architecture
@@ -28,7 +27,7 @@ _ON_THE_PROCESSOR = frozenset({"CPU", "BLAS", "OpenMP"})
 
 
 def bench_points(
-    runs: Sequence[BenchRun], ceilings: RoofRates, *, cache_dir: Path, name_or_path: str | None = None
+    runs: Sequence[BenchRun], ceilings: Ceilings, *, cache_dir: Path, name_or_path: str | None = None
 ) -> tuple[Point, ...]:
     """Place each test under the ceilings of the device that ran it.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypedDict
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.survey import Roof
+from perfsuite.expectation.roofline.point import Roof
 from perfsuite.records.codec import Name, Positive, Size, read_json
 from perfsuite.records.events import Phase
 from perfsuite.units import NS_PER_S

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from perfsuite.expectation.cases import decode_costs, operator_cases, phase_cases
 from perfsuite.expectation.graph import KV_PADDING
 from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.expectation.roofline.point import Work, work_of
 from perfsuite.expectation.roofline.roofline_run import RowKind
-from perfsuite.expectation.roofline.work import Work, work_of
 from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import Phase
 

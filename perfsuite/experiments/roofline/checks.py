@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
+from perfsuite.expectation.roofline.point import Regime
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.survey import Regime
 from perfsuite.records.outcome import Statement
 from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_flops_per_s
 from perfsuite.verdict.compare import MIN_SAMPLES

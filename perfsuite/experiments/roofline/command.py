@@ -20,9 +20,8 @@ from perfsuite.device.machine import default_threads, usable_threads
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
-from perfsuite.expectation.roofline.ceiling import CPU
+from perfsuite.expectation.roofline.ceiling import Survey
 from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.sweeps import SWEEPS, SweepSubject, base_point, sweep_points
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.command_published import published_answer
@@ -43,7 +42,7 @@ def placed(runs: Iterable[BenchRun], survey: Survey, name_or_path: str | None) -
         point
         for run in runs
         for point in bench_points(
-            [run], survey.of(CPU, run.n_threads), cache_dir=user_cache() / "models", name_or_path=name_or_path
+            [run], survey.of(run.n_threads), cache_dir=user_cache() / "models", name_or_path=name_or_path
         )
     )
 
@@ -150,7 +149,7 @@ def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tupl
     if options.llama_bench is None:
         return ()
     if stored is not None:
-        counts = {n_threads for processor, n_threads in stored.survey.processors() if processor == CPU and n_threads}
+        counts = set(stored.survey.thread_counts)
     else:
         counts = {options.threads or default_threads(), *thread_counts(usable_threads())}
     runs = read_llama_bench(options.llama_bench)

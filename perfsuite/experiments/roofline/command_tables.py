@@ -10,7 +10,7 @@ from typing import Any
 from perfsuite.cli.answer import Part, Sheet, draw, fields_of
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate, Resource
-from perfsuite.expectation.roofline.point import Point
+from perfsuite.expectation.roofline.point import Point, memory_roof
 from perfsuite.expectation.roofline.published import published_devices
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.experiments.roofline.checks import agreements, all_checks
@@ -57,7 +57,7 @@ def roofline_plain(
     plain = {
         **fields_of(run, "suite_version", "recorded_at", "device", "engine", "n_threads"),
         "fingerprint": dict(run.fingerprint),
-        "ridge_point": run.survey.of(n_threads=run.n_threads).memory_roof.ridge_point,
+        "ridge_point": memory_roof(run.survey.of(run.n_threads)).ridge_point,
         "ceilings": [_ceiling(each) for each in run.survey.ceilings],
         "points": [*(_row(run, row) for row in run.rows), *(_point(each) for each in benched)],
         "memory": [_memory(record) for record in run.memory],

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 
 from perfsuite import __version__
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.ceiling import Survey, merge_surveys
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, subject_of, write_roofline
-from perfsuite.expectation.roofline.survey import Survey, merge_surveys
 from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint, SweepSubject, sweep_points
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Sweeps

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from math import isfinite
 
-from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, nearest
+from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, memory_roof, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.experiments.roofline.checks import first_and_last, order_of, rows_of
 from perfsuite.records.outcome import Statement
@@ -28,7 +28,7 @@ def _liso_nearest(run: RooflineRun) -> Statement:
 
 def _liso_nearest_classical(run: RooflineRun) -> Statement:
     """The same under the paper's roof, 32-bit arithmetic over the bandwidth of memory, which is one for all."""
-    roof = run.survey.of(n_threads=run.n_threads).memory_roof
+    roof = memory_roof(run.survey.of(run.n_threads))
 
     def potential(row: Row) -> InferencePotential:
         point = run.point(row)

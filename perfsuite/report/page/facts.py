@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -70,12 +70,16 @@ def _bandwidths(ceilings: Ceilings | None) -> FactTable:
             fact_row(
                 format_bytes(level.working_set_bytes),
                 format_bytes_per_s(level.read_bytes_per_s),
-                format_bytes_per_s(level.copy_bytes_per_s),
-                format_bytes_per_s(level.triad_bytes_per_s),
+                _rate(format_bytes_per_s, level.copy_bytes_per_s),
+                _rate(format_bytes_per_s, level.triad_bytes_per_s),
             )
             for level in (ceilings.bandwidths if ceilings else ())
         ),
     )
+
+
+def _rate(form: Callable[[float], str], per_s: float | None) -> str:
+    return "not measured" if per_s is None else form(per_s)
 
 
 def _rates(ceilings: Ceilings | None) -> FactTable:
@@ -92,7 +96,7 @@ def _rate_rows(ceilings: Ceilings) -> tuple[FactRow, ...]:
     return (
         fact_row("32-bit floats", format_flops_per_s(ceilings.fp32_flops_per_s)),
         fact_row("16-bit floats", "no such instruction" if f16 is None else format_flops_per_s(f16)),
-        fact_row("8-bit integers", format_flops_per_s(ceilings.int8_flops_per_s)),
+        fact_row("8-bit integers", _rate(format_flops_per_s, ceilings.int8_flops_per_s)),
         fact_row("one dispatch", format_ns(ceilings.dispatch_ns)),
     )
 

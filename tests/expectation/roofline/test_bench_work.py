@@ -19,9 +19,7 @@ from perfsuite.expectation.roofline.bench_work import (
     stored_bytes,
     stored_values,
 )
-from perfsuite.expectation.roofline.survey import Regime
-from perfsuite.expectation.roofline.work import work_of
-from perfsuite.records.ceilings import Bandwidth, Ceilings
+from perfsuite.expectation.roofline.point import Regime, work_of
 from perfsuite.records.events import Phase
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench
@@ -29,18 +27,11 @@ from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.synthetic import write_synthetic
 from perfsuite.workload.weights import Weights, resolve
 
+from ...synthetic_roofline import processor_ceilings
+
 DATA = Path(__file__).parent.parent.parent / "data"
 
-CEILINGS = Ceilings(
-    n_threads=2,
-    bandwidths=(
-        Bandwidth(working_set_bytes=1 << 28, read_bytes_per_s=5e10, copy_bytes_per_s=4e10, triad_bytes_per_s=4e10),
-    ),
-    fp32_flops_per_s=5e11,
-    int8_flops_per_s=2e12,
-    f16_flops_per_s=1e12,
-    dispatch_ns=60,
-)
+CEILINGS = processor_ceilings((1 << 28, 5e10), fp32_flops_per_s=5e11, f16_flops_per_s=1e12)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, place
-from perfsuite.expectation.roofline.survey import Regime, Roof
+from perfsuite.expectation.roofline.point import InferencePotential, Regime, Roof, inference_potential, place
 
 from ...synthetic_roofline import bound_work, part, survey, work
 
@@ -60,7 +59,7 @@ def test_faster_and_denser_is_nearer(roof: Roof, left: float, low: float, factor
 
 
 #: Over memory 20 GB/s, 400 GFLOP/s in floats and 1600 in integers.
-CEILINGS = survey().of("cpu", 2)
+CEILINGS = survey().of(2)
 
 
 def test_a_point_by_hand() -> None:

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfsuite.expectation.roofline.point import Work, WorkPart, fastest_flops_per_s, work_of
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.row_works import row_works
-from perfsuite.expectation.roofline.survey import ProcessorCeilings
-from perfsuite.expectation.roofline.work import Work, WorkPart, fastest_flops_per_s, work_of
 from perfsuite.records.case import CaseCost
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.events import Phase
 from perfsuite.records.op_cost import OpCost
 
 from ...catalogue_workloads import catalogue_workload
-from ...synthetic_roofline import CACHE_BYTES, part, survey, work
+from ...synthetic_roofline import CACHE_BYTES, part, processor_ceilings, survey, work
 
 MODEL = "smollm2-135m-l2-q8_0"
 
@@ -73,7 +73,7 @@ def test_steps_across_the_padding_of_the_cache_each_have_their_own() -> None:
 
 
 #: 100 GB/s in the cache, 20 in memory; 400 GFLOP/s in floats, 1600 in integers.
-CEILINGS = survey().of("cpu", 2)
+CEILINGS = survey().of(2)
 
 _RATES = st.floats(min_value=1.0, max_value=1e13)
 _COUNTS = st.integers(0, 10**12)
@@ -101,10 +101,10 @@ def any_work() -> st.SearchStrategy[Work]:
 
 
 @st.composite
-def any_ceilings(draw: st.DrawFn) -> ProcessorCeilings:
+def any_ceilings(draw: st.DrawFn) -> Ceilings:
     levels = draw(st.dictionaries(_SETS, _RATES, min_size=1, max_size=4))
-    return ProcessorCeilings(
-        levels=tuple(sorted(levels.items())),
+    return processor_ceilings(
+        *sorted(levels.items()),
         fp32_flops_per_s=draw(_RATES),
         f16_flops_per_s=draw(st.none() | _RATES),
         int8_flops_per_s=draw(st.none() | _RATES),
@@ -144,7 +144,7 @@ def test_the_roof_over_a_mixture_by_hand() -> None:
 
 
 @given(any_work(), any_ceilings())
-def test_the_roof_is_the_time_that_nothing_undercuts(any_work: Work, ceilings: ProcessorCeilings) -> None:
+def test_the_roof_is_the_time_that_nothing_undercuts(any_work: Work, ceilings: Ceilings) -> None:
     """The attainable rate is the work over the longer of computing and moving it, whatever the mixture."""
     flops, moved = any_work.flops, any_work.traffic_bytes
     if not flops or not moved:
@@ -178,7 +178,7 @@ def test_the_fastest_arithmetic_of_a_type(
     type_name: str, f16: float | None, int8: float | None, expected: float
 ) -> None:
     """Quantised weights may be multiplied as any type, halves as halves or floats, and floats as floats only."""
-    ceilings = ProcessorCeilings(levels=((1, 1.0),), fp32_flops_per_s=4.0, f16_flops_per_s=f16, int8_flops_per_s=int8)
+    ceilings = processor_ceilings((1, 1.0), fp32_flops_per_s=4.0, f16_flops_per_s=f16, int8_flops_per_s=int8)
     assert fastest_flops_per_s(type_name, ceilings) == expected
 
 

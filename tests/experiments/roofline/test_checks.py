@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, IndependentRate, Resource
+from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, IndependentRate, Resource, Survey
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, read_roofline
-from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.experiments.roofline import checks
 from perfsuite.experiments.roofline.checks import (
     SERIES_CHECKS,

@@ -15,7 +15,7 @@ from perfsuite.cli import main
 from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, read_roofline, write_roofline
 from perfsuite.experiments.roofline.experiment import RooflineRequest
-from perfsuite.measure.plan import LlamaPlan, Plan, SurveyPlan
+from perfsuite.measure.plan import LlamaPlan, Plan, ProbePlan
 from tests.command_streams import Refused, Streams
 from tests.fake_device import FakeDevice, fake_device
 from tests.synthetic_roofline import memory_record, roofline_run, row, survey
@@ -179,7 +179,7 @@ def test_ceilings_that_cannot_be_taken_again_lose_nothing(
     answer = fake_device.run
 
     def run(plan: Plan, **options: object) -> dict[str, Any]:
-        if isinstance(plan, SurveyPlan) and any(isinstance(each, LlamaPlan) for each in fake_device.plans):
+        if isinstance(plan, ProbePlan) and any(isinstance(each, LlamaPlan) for each in fake_device.plans):
             raise MeasurementError("probe: no memory")
         return answer(plan, **options)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from perfsuite.expectation.roofline.point import Regime
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.survey import Regime
 from perfsuite.experiments.roofline.paper_findings import paper_findings
 from perfsuite.records.outcome import Statement
 from tests.synthetic_roofline import bound_work, roofline_run, row

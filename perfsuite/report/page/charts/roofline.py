@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
+from perfsuite.expectation.roofline.point import Roof
 from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
@@ -64,7 +64,7 @@ def roofline_figure(run: RunFile, observation: Observation) -> Iterator[Figure]:
         subject="roofline",
         title="Roofline: what is attained of what the device can do",
         summary=summary,
-        drawing=_drawing(_processor(run.ceilings), points, summary),
+        drawing=_drawing(run.ceilings, points, summary),
     )
 
 
@@ -80,15 +80,6 @@ def _points(run: RunFile, observation: Observation) -> Iterator[_Point]:
 def _kind(judgement: Judgement) -> str:
     kind = "phase" if judgement.kind == "phase" else f"operator of {phase_of(judgement)}"
     return kind if kind in _KINDS else "other"
-
-
-def _processor(ceilings: Ceilings) -> ProcessorCeilings:
-    return ProcessorCeilings(
-        levels=tuple((each.working_set_bytes, each.fastest_bytes_per_s) for each in ceilings.bandwidths),
-        fp32_flops_per_s=ceilings.fp32_flops_per_s,
-        f16_flops_per_s=ceilings.f16_flops_per_s,
-        int8_flops_per_s=ceilings.int8_flops_per_s,
-    )
 
 
 def _summary(ceilings: Ceilings, points: Sequence[_Point]) -> str:
@@ -107,7 +98,7 @@ def _summary(ceilings: Ceilings, points: Sequence[_Point]) -> str:
     )
 
 
-def _drawing(ceilings: ProcessorCeilings, points: Sequence[_Point], summary: str) -> Markup:
+def _drawing(ceilings: Ceilings, points: Sequence[_Point], summary: str) -> Markup:
     peaks = arithmetic_roofs(ceilings)
     top = max(roof.peak_flops_per_s for _, roof in peaks)
     slopes = _slopes(ceilings, top)
@@ -127,7 +118,7 @@ def _drawing(ceilings: ProcessorCeilings, points: Sequence[_Point], summary: str
     return key + _slope_legend(label for label, _ in slopes) + canvas.plot(marks, summary)
 
 
-def _slopes(ceilings: ProcessorCeilings, top: float) -> list[tuple[str, Roof]]:
+def _slopes(ceilings: Ceilings, top: float) -> list[tuple[str, Roof]]:
     memory = ceilings.levels[-1][1]
     rates = [(f"memory {format_bytes_per_s(memory)}", memory)]
     for held_bytes, rate in reversed(cache_levels(ceilings)):
