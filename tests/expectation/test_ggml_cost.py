@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.ggml_cost import TensorShape, cost_of, experts_read, row_bytes
+from perfsuite.expectation.graphs.operator import TensorShape, row_bytes
 from perfsuite.expectation.graphs.operator import shape as tensor
+from perfsuite.expectation.op_rule import experts_read
+from perfsuite.expectation.op_rules import cost_of
 from perfsuite.expectation.timing.features import lone_operator
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.records.op_cost import COST_FIELDS, NO_COST, OpCost

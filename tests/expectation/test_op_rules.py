@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.expectation.ggml_cost import cost_of
 from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.graphs.operator import Operator
-from perfsuite.expectation.op_rules import MEASURABLE, OPERATORS, WITHOUT_ROW, OpRule, rule_of
+from perfsuite.expectation.op_rules import MEASURABLE, OPERATORS, WITHOUT_ROW, OpRule, cost_of, rule_of
 from perfsuite.expectation.timing.features import features, lone_operator, shape_cost, shape_of, standing_in
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape

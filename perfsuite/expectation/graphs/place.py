@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.ggml_cost import cost_of
 from perfsuite.expectation.graphs.operator import Operator, TensorShape, shape
 from perfsuite.expectation.graphs.request import Batch, Settings
+from perfsuite.expectation.op_rules import cost_of
 from perfsuite.workload.architecture import Architecture
 
 
