@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.cli.command_help import Commands, add_command, add_json
-from perfsuite.expectation.paper.decode_tables import PAPER_TABLES, ReproducedRow, reproduce
-from perfsuite.expectation.paper.table_row import Inputs
+from perfsuite.expectation.paper.tables import PAPER_TABLES, Inputs, ReproducedRow, reproduce
 
 _PAPERS = ("life",)
 _LEGEND = """error: the largest of the reproducible cells in a line, most of it the rounding of what is printed

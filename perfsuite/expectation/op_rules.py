@@ -1,9 +1,9 @@
 """The table of ggml's operators: all that the suite knows of each of them, in a row of its own.
 
 An operator that the engine gains is one more row here, or in `state_rules`; where none of the formulas fits, also one
-in `op_rule`, or in `thread_rules` (how threads share it). Names are those of ``ggml_op_desc``: unary and gated operators
-have their own. Views compute nothing and have no row, nor has what only training computes or a caller brings himself:
-`WITHOUT_ROW`.
+in `op_rule`, or in `thread_rules` (how threads share it). Names are those of ``ggml_op_desc``: unary and gated
+operators have their own. Views compute nothing and have no row, nor has what only training computes or a caller brings
+himself: `WITHOUT_ROW`.
 
 FLOPs and bytes are counted by one convention, the same for the analytical graph and for a recorded one:
 

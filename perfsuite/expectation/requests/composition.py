@@ -8,11 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
-from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
 from perfsuite.expectation.operators.tiling import check_positive, padded
-from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK, template_of
+from perfsuite.expectation.paper.operators import DEQUANTIZE_FLOPS, NUMBER_FORMATS
+from perfsuite.expectation.paper.passes import DEFAULT_LORA_RANK, decode_pass, prefill_pass, template_of
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.engine_passes import EnginePasses
 from perfsuite.expectation.requests.engine_variant import engine_request
@@ -105,7 +103,7 @@ def _dequantization_flops(architecture: Architecture, variant: Variant) -> int:
     template = template_of(architecture, variant)
     if not template.weights.is_quantized:
         return 0
-    n_weights = template.n_layers * sum(matrix.n_weights for matrix in template.matrices)
+    n_weights = template.n_layers * sum(k * n for _, k, n in template.matrices)
     return DEQUANTIZE_FLOPS * (n_weights + template.n_embd * template.n_vocab)
 
 

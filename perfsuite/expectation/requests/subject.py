@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfsuite.errors import ArchitectureError, PerfsuiteError
-from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK
+from perfsuite.expectation.paper.passes import DEFAULT_LORA_RANK
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find_model, names
 from perfsuite.workload.config_metadata import is_config, spec_of_config

@@ -6,7 +6,7 @@ import pytest
 
 from perfsuite.expectation.paper.figures import figure_4, figure_5
 from perfsuite.expectation.paper.passes import prefill_pass
-from perfsuite.expectation.paper.table_row import llama2_7b
+from perfsuite.expectation.paper.tables import llama2_7b
 from perfsuite.workload.variant import find_variant
 
 

@@ -6,9 +6,8 @@ from statistics import fmean
 
 import pytest
 
-from perfsuite.expectation.paper.decode_tables import table_9
-from perfsuite.expectation.paper.figures import figure_6, figure_7, figure_8, figure_9
-from perfsuite.expectation.paper.figures.wording import long_prompt
+from perfsuite.expectation.paper.figures import figure_6, figure_7, figure_8, figure_9, long_prompt
+from perfsuite.expectation.paper.tables import table_9
 from perfsuite.records.chart import LineRole
 
 RANKS = (8, 16, 32, 64, 128, 256)

@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.operators.matmul import (
+from perfsuite.expectation.operators.tiling import chunk_bounds, padded, tile_efficiency
+from perfsuite.expectation.paper.operators import (
+    BF16,
     bmm,
     dequantize_weights,
     elementwise,
     embedding,
+    find_format,
     linear,
     lora_update,
     piecewise_linear,
@@ -18,8 +21,6 @@ from perfsuite.expectation.operators.matmul import (
     rope,
     softmax,
 )
-from perfsuite.expectation.operators.number_format import BF16, find_format
-from perfsuite.expectation.operators.tiling import chunk_bounds, padded, tile_efficiency
 from perfsuite.records.op_cost import OpCost
 
 
