@@ -8,7 +8,7 @@ import numpy as np
 
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.composition import compose, passes_of
-from perfsuite.expectation.requests.grid import forecast_request_grid
+from perfsuite.expectation.requests.forecast import forecast_request_grid
 from perfsuite.expectation.requests.subject import Optimisations, find_subject
 from perfsuite.workload.variant import find_variant, variant_names
 

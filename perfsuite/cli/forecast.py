@@ -23,9 +23,8 @@ from perfsuite.cli.run_options import answer_group
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.requests.analytic import Conventions
-from perfsuite.expectation.requests.composition import Passes, compose, passes_of
+from perfsuite.expectation.requests.composition import Passes, SpeculativePasses, compose, passes_of
 from perfsuite.expectation.requests.forecast import RequestForecast, forecast_request
-from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
 from perfsuite.expectation.requests.subject import EngineSubject, Optimisations, Subject, find_any_subject
 from perfsuite.expectation.speculation import Speculation, check_vocabularies
 from perfsuite.experiments.said_passes import SaidPasses

@@ -12,9 +12,8 @@ from perfsuite.expectation.graph import KV_PADDING
 from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.analytic import Conventions, DeviceRates
-from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForecast, Utilisation, utilisation
-from perfsuite.expectation.requests.subject import Optimisations, Subject
+from perfsuite.expectation.requests.subject import Optimisations, Subject, engine_request
 from perfsuite.expectation.speculation import Speculation
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
 from perfsuite.records.events import Phase

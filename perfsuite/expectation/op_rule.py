@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from math import prod
 
-from perfsuite.expectation.graphs.operator import Operator, TensorShape, row_bytes, shape
-from perfsuite.expectation.graphs.request import Batch
+from perfsuite.expectation.graphs.operator import Batch, Operator, TensorShape, row_bytes, shape
 from perfsuite.expectation.thread_rules import ThreadRule, all_rows, by_rows
 from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 

@@ -31,8 +31,7 @@ from typing import Any
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation import thread_rules
-from perfsuite.expectation.graphs.operator import Operator, TensorShape, row_bytes, shape
-from perfsuite.expectation.graphs.request import KV_PADDING, Batch
+from perfsuite.expectation.graphs.operator import KV_PADDING, Batch, Operator, TensorShape, row_bytes, shape
 from perfsuite.expectation.op_rule import (
     ALL_ROWS,
     ELEMENTS,
@@ -121,7 +120,7 @@ def _copied(name: str, threads: thread_rules.ThreadRule | None, **known: Any) ->
     return OpRule(name, kind="copy", threads=threads, **{"stand_in": "CPY", **known})
 
 
-def _product_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _product_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Keep a product with parameters apart from one of attention, which has heads."""
     weights, x = operator.sources[:2]
     k, m = weights.ne[:2]
@@ -152,7 +151,7 @@ def _routed_reads(output: TensorShape, sources: Sources) -> tuple[int, ...]:
     return (read, *all_read(output, sources[1:]))
 
 
-def _expert_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _expert_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the experts, and those of a token."""
     matrices, (_m, n_used, n_tokens, _) = operator.sources[0], operator.output.ne
     k, m, n_experts = matrices.ne[:3]
@@ -178,7 +177,7 @@ def _bias_reads(_: TensorShape, sources: Sources) -> tuple[int, ...]:
     return x.n_bytes, rows_bytes(biases, experts_read(biases.ne[1], *chosen.ne[:2])), chosen.n_bytes
 
 
-def _bias_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _bias_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the biases, one for each expert, and those that a token's rows are given."""
     k, n_used, n_tokens, _ = operator.output.ne
     return sized(operator, n_inner=k, n_tokens=n_tokens, n_experts=operator.sources[1].ne[1], n_used=n_used)
@@ -299,7 +298,7 @@ def _positions(of: OperatorShape, n_tokens: int, n_threads: int) -> float:
 def _rows_of_heads(*, heads: int, tokens: int) -> AxesRule:
     """Count the heads and tokens by dimensions of the output; heads of several sequences stand side by side."""
 
-    def rule(operator: Operator, _: Batch) -> OperatorShape:
+    def rule(operator: Operator, batch: Batch) -> OperatorShape:
         ne = operator.output.ne
         return sized(operator, n_inner=ne[0], n_tokens=ne[tokens], n_heads=ne[heads] * ne[3])
 
@@ -389,7 +388,7 @@ def _stored(of: OperatorShape) -> TensorShape:
     return shape(of.type, of.n_inner, of.n_outer)
 
 
-def _repeated_rows(operator: Operator, _: Batch) -> OperatorShape:
+def _repeated_rows(operator: Operator, batch: Batch) -> OperatorShape:
     """Take each row that is repeated, as often as it is."""
     source = operator.sources[0]
     n_times = operator.output.n_elements // max(1, source.n_elements)

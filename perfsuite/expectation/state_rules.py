@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt, prod
 
-from perfsuite.expectation.graphs.operator import Operator, TensorShape, shape
-from perfsuite.expectation.graphs.request import Batch
+from perfsuite.expectation.graphs.operator import Batch, Operator, TensorShape, shape
 from perfsuite.expectation.op_rule import (
     ELEMENTS,
     ON_ONE_THREAD,
@@ -64,12 +63,12 @@ def _scan_reads(output: TensorShape, sources: Sources) -> tuple[int, ...]:
     return (state.n_bytes // max(1, state.ne[3]) * sources[-1].n_elements, *all_read(output, sources[1:]))
 
 
-def _scan_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _scan_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count channels, heads, states of a channel, and groups of heads; Mamba's heads have one channel each."""
     state, x, *_, outer, _ = operator.sources[:7]
     n_tokens = x.ne[2] * x.ne[3]
     sizes = {"n_outer": state.ne[0], "n_heads": x.ne[1], "n_kv_heads": outer.ne[1]}
-    return sized(operator, n_inner=x.ne[0], n_tokens=n_tokens, **sizes)
+    return sized(operator, "f32", n_inner=x.ne[0], n_tokens=n_tokens, **sizes)
 
 
 def _scan_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
@@ -96,7 +95,7 @@ def _linear_attention(per_state: int, per_element: int = 0) -> CountRule:
     return lambda _, sources: (per_state * sources[0].ne[0] + per_element) * sources[0].n_elements
 
 
-def _state_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _state_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the heads that have a state, whose sides are as long as the rows of a head."""
     size, n_heads, n_tokens, _ = operator.sources[0].ne
     return sized(operator, n_inner=size, n_tokens=n_tokens, n_heads=n_heads)
@@ -122,12 +121,12 @@ def _delta_flops(_: TensorShape, sources: Sources) -> int:
     return (7 * values.ne[0] + 3) * values.n_elements + gate.n_elements
 
 
-def _delta_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _delta_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count heads of values and of keys, and the gates of a head: one, or one for each row of its state."""
     _, keys, values, gate = operator.sources[:4]
     size, n_heads, n_tokens, n_sequences = values.ne
     sizes = {"n_outer": gate.ne[0], "n_heads": n_heads, "n_kv_heads": keys.ne[1]}
-    return sized(operator, n_inner=size, n_tokens=n_tokens * n_sequences, **sizes)
+    return sized(operator, "f32", n_inner=size, n_tokens=n_tokens * n_sequences, **sizes)
 
 
 def _delta_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
@@ -145,7 +144,7 @@ def _joined_flops(output: TensorShape, sources: Sources) -> int:
     return (2 + SIGMOID_FLOPS) * streams.n_elements + output.n_elements if is_gated else 2 * streams.n_elements
 
 
-def _joined_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _joined_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the streams that are joined, and their weights: one of each, or as many as it is wide, which are gates."""
     streams, weights = operator.sources[:2]
     width, n_streams, n_tokens, _ = streams.ne
@@ -158,7 +157,7 @@ def _joined_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
     return f32(of.n_inner, of.n_tokens), (streams, streams if of.n_outer > 1 else f32(of.n_heads, of.n_tokens))
 
 
-def _parted_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _parted_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the streams, and those that each is mixed of."""
     width, n_streams, n_tokens, _ = operator.output.ne
     n_mixed = n_streams if len(operator.sources) > 3 else 1
@@ -185,14 +184,14 @@ def _index_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
     return f32(positions, n), (f32(size, heads, n), key, f32(heads, n), mask)
 
 
-def _index_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _index_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the heads of the index and the positions that they are compared with."""
     query, key = operator.sources[:2]
     size, n_heads, n_tokens, n_streams = query.ne
     return sized(operator, key.type, n_inner=size, n_outer=key.ne[2], n_tokens=n_tokens * n_streams, n_heads=n_heads)
 
 
-def _patch_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _patch_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count what is under the kernel, the kernel's width, and the places of the kernel."""
     output, width = operator.output, operator.sources[0].ne[0]
     return sized(operator, output.type, n_inner=output.ne[0], n_outer=width, n_tokens=prod(output.ne[1:]))
@@ -204,7 +203,7 @@ def _patch_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
     return shape(of.type, width * channels, n), (shape(of.type, width, channels), f32(n + width - 1, channels))
 
 
-def _window_sides(operator: Operator, _: Batch) -> OperatorShape:
+def _window_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count what is left of each row, and how much of it is one element then."""
     output = operator.output
     n_seen = operator.sources[0].n_elements // max(1, output.n_elements)

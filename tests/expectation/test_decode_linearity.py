@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.decode_linearity import (
+from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.expectation.trace_cases import (
     attended_positions,
     growth_expectation,
     has_growth,
     has_line,
     linearity_expectation,
 )
-from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.records.ceilings import Ceilings
 
 from ..catalogue_workloads import catalogue_workload

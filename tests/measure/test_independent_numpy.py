@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfsuite.expectation.roofline.ceiling import IndependentRate, Resource
-from perfsuite.measure.independent_numpy import blas_environment
+from perfsuite.measure.independent_rates import blas_environment
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import IndependentPlan
 

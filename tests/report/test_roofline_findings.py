@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.expectation.roofline.roofline_run import Row, RowKind
-from perfsuite.report.roofline_findings import sweep_finding
+from perfsuite.report.roofline_charts import sweep_finding
 
 from .conftest import phases, row, run_of
 

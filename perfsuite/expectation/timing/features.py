@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-from perfsuite.expectation.graphs.operator import Operator, TensorShape
-from perfsuite.expectation.graphs.request import Batch
+from perfsuite.expectation.graphs.operator import Batch, Operator, TensorShape
 from perfsuite.expectation.op_rules import cost_of, rule_of
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.records.op_cost import OpCost

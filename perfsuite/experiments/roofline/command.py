@@ -19,9 +19,9 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.machine import default_threads, usable_threads
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
 from perfsuite.expectation.roofline.ceiling import Survey
 from perfsuite.expectation.roofline.point import Point
+from perfsuite.expectation.roofline.row_works import bench_points, bench_weights
 from perfsuite.expectation.roofline.sweeps import SWEEPS, SweepSubject, base_point, sweep_points
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.command_published import published_answer

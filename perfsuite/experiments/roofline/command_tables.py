@@ -13,8 +13,7 @@ from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate, Resource
 from perfsuite.expectation.roofline.point import Point, memory_roof
 from perfsuite.expectation.roofline.published import published_devices
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.experiments.roofline.checks import agreements, all_checks
-from perfsuite.experiments.roofline.paper_findings import paper_findings
+from perfsuite.experiments.roofline.checks import agreements, all_checks, paper_findings
 from perfsuite.records.chart import Chart
 from perfsuite.records.outcome import Statement
 from perfsuite.report.bandwidth_chart import bandwidth_chart

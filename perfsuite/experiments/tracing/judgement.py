@@ -14,13 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfsuite.expectation.decode_linearity import (
-    LinearityExpectation,
-    ProductSize,
-    attended_positions,
-    growth_expectation,
-    linearity_expectation,
-)
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import (
     ATTENTION_GROWTH,
@@ -29,8 +22,13 @@ from perfsuite.expectation.trace_cases import (
     EXPERT_REUSE,
     LEAST_RUNS,
     TRACE,
+    LinearityExpectation,
+    ProductSize,
     ReuseExpectation,
+    attended_positions,
     expected_balances,
+    growth_expectation,
+    linearity_expectation,
     n_routed_layers,
     reuse_expectation,
     routed_experts,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.expectation.memory.weight_memory import is_repacked, tensor_bytes, weight_memory
+from perfsuite.expectation.memory.need import is_repacked, tensor_bytes, weight_memory
 from perfsuite.workload.catalog import find
 from perfsuite.workload.tensors import TensorSpec, tensor_specs
 from perfsuite.workload.weights import materialize, synthetic_weights

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfsuite.expectation.requests.analytic import Conventions
-from perfsuite.expectation.requests.composition import Passes, compose, passes_of
-from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
-from perfsuite.expectation.requests.step_costs import expanded
+from perfsuite.expectation.requests.analytic import Conventions, expanded
+from perfsuite.expectation.requests.composition import Passes, SpeculativePasses, compose, passes_of
 from perfsuite.expectation.requests.subject import Optimisations, find_subject
 from perfsuite.expectation.speculation import Speculation
 from perfsuite.records.op_cost import OpCost, PassCost

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
 from perfsuite.expectation.requests.engine_passes import EnginePasses, LayerPattern, layer_pattern, operator_kind
-from perfsuite.expectation.requests.engine_variant import EngineRequest, engine_request, with_latent_attention
-from perfsuite.expectation.requests.subject import Optimisations, Subject, find_subject
+from perfsuite.expectation.requests.subject import (
+    EngineRequest,
+    Optimisations,
+    Subject,
+    engine_request,
+    find_subject,
+    with_latent_attention,
+)
 from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.quantization import tensor_types

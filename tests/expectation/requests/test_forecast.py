@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfsuite.expectation.requests.analytic import Bound, Conventions, rates_of
+from perfsuite.expectation.requests.analytic import Bound, Conventions, expanded, rates_of
 from perfsuite.expectation.requests.composition import RequestCost, compose, passes_of
-from perfsuite.expectation.requests.forecast import forecast_request, utilisation
-from perfsuite.expectation.requests.grid import forecast_request_grid
-from perfsuite.expectation.requests.step_costs import expanded
+from perfsuite.expectation.requests.forecast import forecast_request, forecast_request_grid, utilisation
 from perfsuite.expectation.requests.subject import Optimisations, find_subject
 from perfsuite.records.op_cost import OpCost, PassCost
 from perfsuite.workload.variant import find_variant

@@ -11,7 +11,8 @@ import pytest
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.expectation.roofline.bench_work import (
+from perfsuite.expectation.roofline.point import Regime, work_of
+from perfsuite.expectation.roofline.row_works import (
     bench_points,
     bench_weights,
     bench_work,
@@ -19,7 +20,6 @@ from perfsuite.expectation.roofline.bench_work import (
     stored_bytes,
     stored_values,
 )
-from perfsuite.expectation.roofline.point import Regime, work_of
 from perfsuite.records.events import Phase
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.expectation.timing.engine_factors import streamed_bytes
-from perfsuite.expectation.timing.engine_times import phase_shapes
-from perfsuite.expectation.timing.reference_architectures import (
+from perfsuite.expectation.timing.calibration_plan import (
     quick_architectures,
     reference_architectures,
     reference_models,
     reference_weights,
 )
+from perfsuite.expectation.timing.engine_factors import streamed_bytes
+from perfsuite.expectation.timing.engine_times import phase_shapes
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names

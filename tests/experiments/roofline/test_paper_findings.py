@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.expectation.roofline.point import Regime
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.experiments.roofline.paper_findings import paper_findings
+from perfsuite.experiments.roofline.checks import paper_findings
 from perfsuite.records.outcome import Statement
 from tests.synthetic_roofline import bound_work, roofline_run, row
 
