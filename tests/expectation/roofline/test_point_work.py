@@ -75,7 +75,7 @@ def test_steps_across_the_padding_of_the_cache_each_have_their_own() -> None:
 #: 100 GB/s in the cache, 20 in memory; 400 GFLOP/s in floats, 1600 in integers.
 CEILINGS = survey().of(2)
 
-_RATES = st.floats(min_value=1.0, max_value=1e13)
+_AMOUNTS = st.floats(min_value=1.0, max_value=1e13)
 _COUNTS = st.integers(0, 10**12)
 _SETS = st.integers(1, 10**10)
 
@@ -102,12 +102,12 @@ def any_work() -> st.SearchStrategy[Work]:
 
 @st.composite
 def any_ceilings(draw: st.DrawFn) -> Ceilings:
-    levels = draw(st.dictionaries(_SETS, _RATES, min_size=1, max_size=4))
+    levels = draw(st.dictionaries(_SETS, _AMOUNTS, min_size=1, max_size=4))
     return processor_ceilings(
         *sorted(levels.items()),
-        fp32_flops_per_s=draw(_RATES),
-        f16_flops_per_s=draw(st.none() | _RATES),
-        int8_flops_per_s=draw(st.none() | _RATES),
+        fp32_flops_per_s=draw(_AMOUNTS),
+        f16_flops_per_s=draw(st.none() | _AMOUNTS),
+        int8_flops_per_s=draw(st.none() | _AMOUNTS),
     )
 
 
