@@ -37,46 +37,28 @@ def suspect_pairs(rates: Sequence[PublishedRate]) -> tuple[SuspectPair, ...]:
 
     A step after a longer prompt reads the same parameters and more keys and values, so it cannot be faster.
     """
-    found = {_key(rate): rate for rate in rates if rate.phase is Phase.DECODE and rate.tokens_per_s is not None}
+    found = {
+        (rate.paper, rate.device, rate.architecture, rate.quantization, rate.scenario): (rate, rate.tokens_per_s)
+        for rate in rates
+        if rate.phase is Phase.DECODE and rate.tokens_per_s is not None
+    }
     pairs = (
-        (rate, found.get((*where, long)))
+        (quick, found[(*where, long)])
         for short, long in PAIRS
-        for (*where, scenario), rate in found.items()
-        if scenario == short
+        for (*where, scenario), quick in found.items()
+        if scenario == short and (*where, long) in found
     )
     return tuple(
         SuspectPair(shorter=shorter, longer=longer, ratio=ratio)
-        for shorter, longer in pairs
-        if longer is not None and (ratio := _ratio(longer, shorter)) > LIMIT_RATIO
+        for (shorter, shorter_per_s), (longer, longer_per_s) in pairs
+        if (ratio := longer_per_s / shorter_per_s) > LIMIT_RATIO
     )
 
 
-def _key(rate: PublishedRate) -> tuple[str | None, ...]:
-    return rate.paper, rate.device, rate.architecture, rate.quantization, rate.scenario
-
-
-def _ratio(longer: PublishedRate, shorter: PublishedRate) -> float:
-    assert longer.tokens_per_s is not None
-    assert shorter.tokens_per_s is not None
-    return longer.tokens_per_s / shorter.tokens_per_s
-
-
+#: Weights that are not stored as integers; those of mixtures and of other engines' types are.
+_FLOATS = ("f32", "f16", "bf16")
 #: What each phase needs; other phases are not held.
 RESOURCES: Mapping[Phase, Resource] = {Phase.DECODE: Resource.BANDWIDTH, Phase.PREFILL: Resource.COMPUTE}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedCeiling:
-    """A ceiling that a rate is compared with."""
-
-    #: ``measured``, ``corrected`` or ``theoretical`` of a bandwidth; ``measured_fp16`` and so on of arithmetic.
-    name: str
-    per_s: float
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether it is printed as measured: neither corrected nor taken from a data sheet."""
-        return self.name.startswith("measured")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,20 +70,20 @@ class HeldRate:
     #: Bytes or FLOPs a second, at least.
     needed_per_s: float | None
     missing: str
-    #: What the device's paper gives, those that are not known left out.
-    ceilings: tuple[PrintedCeiling, ...]
+    #: What the device's paper gives, by name, those that are not known left out: ``measured``, ``corrected`` or
+    #: ``theoretical`` of a bandwidth; ``measured_fp16`` and so on of arithmetic.
+    ceilings: Mapping[str, float]
 
     def excess_ratio(self, ceiling: str) -> float | None:
         """Return need / ceiling, above 1 where the rate needs more; None where either is not known."""
-        if self.needed_per_s is None:
-            return None
-        return next((self.needed_per_s / each.per_s for each in self.ceilings if each.name == ceiling), None)
+        per_s = self.ceilings.get(ceiling)
+        return None if self.needed_per_s is None or per_s is None else self.needed_per_s / per_s
 
     @property
     def measured_excess_ratio(self) -> float | None:
-        """Need / the highest ceiling that is printed as measured; None where either is not known."""
-        measured = [each.per_s for each in self.ceilings if each.is_measured]
-        return self.needed_per_s / max(measured) if self.needed_per_s is not None and measured else None
+        """Need / the highest ceiling that is printed as measured, not corrected; None where either is not known."""
+        ratios = [self.excess_ratio(name) for name in self.ceilings if name.startswith("measured")]
+        return min((ratio for ratio in ratios if ratio is not None), default=None)
 
     @property
     def is_contradicted(self) -> bool | None:
@@ -113,7 +95,7 @@ class HeldRate:
         excess_ratio = self.measured_excess_ratio
         if excess_ratio is None:
             return None
-        if excess_ratio > 1.0 and self.resource is Resource.COMPUTE and _has_integers(self.rate.quantization):
+        if excess_ratio > 1.0 and self.resource is Resource.COMPUTE and self.rate.quantization not in _FLOATS:
             return None
         return excess_ratio > 1.0
 
@@ -184,7 +166,7 @@ def _held(rate: PublishedRate, device: PublishedDevice | None) -> HeldRate:
         resource=resource,
         needed_per_s=needed_per_s,
         missing=missing,
-        ceilings=_ceilings(device, resource) if device is not None else (),
+        ceilings=_ceilings(device, resource) if device is not None else {},
     )
 
 
@@ -210,23 +192,13 @@ def _token_cost(architecture_name: str, quantization: str, phase: Phase) -> OpCo
     return total_cost(engine_graph(architecture, types, batch, settings))
 
 
-def _ceilings(device: PublishedDevice, resource: Resource) -> tuple[PrintedCeiling, ...]:
-    found = {
-        Resource.BANDWIDTH: {
-            "measured": device.measured_bandwidth_bytes_per_s,
-            "corrected": device.corrected_bandwidth_bytes_per_s,
-            "theoretical": device.theoretical_bandwidth_bytes_per_s,
-        },
-        Resource.COMPUTE: {
-            "measured_fp16": device.measured_fp16_flops_per_s,
-            "measured_fp32": device.measured_fp32_flops_per_s,
-            "theoretical_fp16": device.theoretical_fp16_flops_per_s,
-            "theoretical_fp32": device.theoretical_fp32_flops_per_s,
-        },
-    }[resource]
-    return tuple(PrintedCeiling(name=name, per_s=per_s) for name, per_s in found.items() if per_s is not None)
+#: The ceilings of each resource, and how a device's fields of them end.
+_CEILINGS = {
+    Resource.BANDWIDTH: (("measured", "corrected", "theoretical"), "bandwidth_bytes_per_s"),
+    Resource.COMPUTE: (("measured_fp16", "measured_fp32", "theoretical_fp16", "theoretical_fp32"), "flops_per_s"),
+}
 
 
-def _has_integers(quantization: str) -> bool:
-    """Whether weights are stored as integers; of mixtures and of other engines' types they are."""
-    return quantization not in ("f32", "f16", "bf16")
+def _ceilings(device: PublishedDevice, resource: Resource) -> dict[str, float]:
+    names, ending = _CEILINGS[resource]
+    return {name: per_s for name in names if (per_s := getattr(device, f"{name}_{ending}")) is not None}
