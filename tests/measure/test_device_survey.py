@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from perfsuite.device.machine import usable_threads
 from perfsuite.device.profile import TheoreticalPeak, find_profile
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.ceiling import Ceiling, IndependentRate, Resource
@@ -22,6 +23,7 @@ from perfsuite.measure.device_survey import (
 )
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, ProbePlan
+from perfsuite.measure.probes import thread_counts
 
 from ..synthetic_opencl_backend import opencl_device
 from ..synthetic_roofline import ceilings, compute_ceiling, independent_rate
@@ -82,7 +84,6 @@ def request(folder: Path, **changes: Any) -> SurveyRequest:
     usual = SurveyRequest(
         profile=replace(find_profile("host"), theoretical_peaks=(), opencl_platform=None),
         n_threads=2,
-        thread_counts=(1, 2),
         board=LocalBoard(cache_dir=folder),
         log_dir=folder / "logs",
     )
@@ -104,7 +105,9 @@ def test_a_device_has_the_ceilings_of_both(machine: Machine, tmp_path: Path) -> 
     assert found.ceilings == (*ceilings(), *OF_DEVICE)
     assert told == ["ceilings of the processor", "ceilings of OpenCL"]
     cpu, opencl = machine.plans
-    assert cpu == ProbePlan(cache_dir=str(tmp_path), n_threads=2, thread_counts=(1, 2), budget_ms=CPU_BUDGET_MS)
+    assert cpu == ProbePlan(
+        cache_dir=str(tmp_path), n_threads=2, thread_counts=thread_counts(usable_threads()), budget_ms=CPU_BUDGET_MS
+    )
     assert opencl == OpenClCeilingsPlan(platform=None, budget_ms=OPENCL_BUDGET_MS, log_dir=str(tmp_path / "logs"))
 
 

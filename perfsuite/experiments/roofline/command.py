@@ -179,7 +179,6 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> RooflineRequest:
     from perfsuite.experiments.roofline.experiment import RooflineRequest
-    from perfsuite.experiments.scenario_bench import Bench
     from perfsuite.measure.device_survey import SurveyRequest
 
     facts = board.facts()
@@ -196,7 +195,6 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Roo
         survey=SurveyRequest(
             profile=profile,
             n_threads=n_threads,
-            thread_counts=counts,
             board=board,
             log_dir=_STORE,
             opencl_platform=options.opencl_platform,
@@ -204,7 +202,8 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Roo
         base=() if names else (base_point(subject, options.scenario or "siso"),),
         sweeps=sweep_points(names, subject),
         with_bounds=options.bounds,
-        bench=Bench(engine=facts.engine, profile=profile, board=board, n_processes=options.replicates),
+        engine=facts.engine,
+        n_processes=options.replicates,
     )
 
 

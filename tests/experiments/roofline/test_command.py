@@ -100,13 +100,13 @@ def test_options_reach_the_request(recorder: Recorder) -> None:
     (request,) = recorder.requests
     (base,) = request.base
     assert (base.workload.prefix, base.n_threads, request.sweeps) == ("smollm2-135m-q8_0/siso", 3, ())
-    assert (request.bench.n_processes, request.with_bounds, request.survey.opencl_platform) == (5, False, None)
+    assert (request.n_processes, request.with_bounds, request.survey.opencl_platform) == (5, False, None)
     assert request.survey.n_threads == 3
     recorder.requests.clear()
     assert main(["roofline", MODEL, "--scenario=p16-g4", "--replicates=3", "--bounds", "--opencl-platform=PoCL"]) == 0
     (request,) = recorder.requests
     assert request.base[0].workload.scenario.name == "p16-g4"
-    assert (request.bench.n_processes, request.with_bounds, request.survey.opencl_platform) == (3, True, "PoCL")
+    assert (request.n_processes, request.with_bounds, request.survey.opencl_platform) == (3, True, "PoCL")
 
 
 def test_sweeps_take_the_place_of_the_base(recorder: Recorder) -> None:
