@@ -289,10 +289,10 @@ def rates_on_processor(
     n_threads: int,
     working_set_bytes: int,
     budget_ms: int,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None],
     programs: Programs = _OWN,
 ) -> tuple[IndependentRate, ...]:
-    """Run the processor's programs that are there; a failure is reported where `tell` is given, and raised else."""
+    """Run the processor's programs that are there; a failure is reported."""
     runs: dict[str, Callable[[], tuple[IndependentRate, ...]]] = {
         "numpy": lambda: _numpy(n_threads, working_set_bytes, budget_ms, programs),
         "likwid-bench": lambda: _likwid(n_threads, working_set_bytes, programs),
@@ -303,14 +303,12 @@ def rates_on_processor(
 
 
 def attempted(
-    run: Callable[[], tuple[IndependentRate, ...]], tell: Callable[[str], None] | None
+    run: Callable[[], tuple[IndependentRate, ...]], tell: Callable[[str], None]
 ) -> tuple[IndependentRate, ...]:
-    """Return what a program measured; where it fails and `tell` is given, tell why, and return nothing."""
+    """Return what a program measured; where it fails, tell why, and return nothing."""
     try:
         return run()
     except MeasurementError as error:
-        if tell is None:
-            raise
         tell(str(error))
         return ()
 

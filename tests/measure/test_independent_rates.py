@@ -176,7 +176,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def on_processor() -> list[tuple[str, str, int | None, float]]:
-    rates = rates_on_processor(n_threads=2, working_set_bytes=1 << 20, budget_ms=10)
+    rates = rates_on_processor(n_threads=2, working_set_bytes=1 << 20, budget_ms=10, tell=pytest.fail)
     return [(rate.program, rate.kind, rate.n_threads, rate.best_per_s) for rate in rates]
 
 

@@ -79,7 +79,7 @@ _WHOLE_READS, _WHOLE_WRITES = 3, 1
 #: What a template has of its architecture as it is.
 _SAME = ("n_layers", "n_embd", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "n_ff", "n_vocab", "fused_qkv")
 #: The latent attention that the variant with MLA gives Llama2-7B. *Source*: LIFE, Table 11.
-_LATENT = LatentAttention(
+LIFE_LATENT = LatentAttention(
     q_lora_rank=128, kv_lora_rank=128, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, absorbed=False
 )
 
@@ -216,7 +216,7 @@ def template_of(architecture: Architecture, variant: Variant, lora_rank: int = D
             "the paper's conventions, whose template is dense; use the conventions 'engine'"
         )
     template = generic_template(architecture, variant, lora_rank)
-    latent = architecture.mla or (_LATENT if variant.mla else None)
+    latent = architecture.mla or (LIFE_LATENT if variant.mla else None)
     if latent is None:
         return template
     return replace(

@@ -12,8 +12,8 @@ from pathlib import Path
 from perfsuite.errors import ArchitectureError, PerfsuiteError, meant
 from perfsuite.expectation.graph import Settings, refusal
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.expectation.paper.passes import DEFAULT_LORA_RANK
-from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
+from perfsuite.expectation.paper.passes import DEFAULT_LORA_RANK, LIFE_LATENT
+from perfsuite.workload.architecture import Architecture, MixtureOfExperts
 from perfsuite.workload.catalog import find_model, names
 from perfsuite.workload.config_metadata import is_config, spec_of_config
 from perfsuite.workload.model_shape import ModelShape, check_generates, shape_of
@@ -150,10 +150,8 @@ CACHE_TYPES: Mapping[str, str] = {
     **{name: name for name in ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")},
 }
 
-#: The latent attention of LIFE's variant, in the form that llama.cpp runs. *Source*: LIFE, Table 11.
-_LATENT = LatentAttention(
-    q_lora_rank=128, kv_lora_rank=128, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, absorbed=True
-)
+#: The latent attention of LIFE's variant, in the form that llama.cpp runs.
+_LATENT = replace(LIFE_LATENT, absorbed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
