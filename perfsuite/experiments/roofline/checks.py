@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
-from math import isfinite
+from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.memory.comparison import MemoryRecord
@@ -139,8 +138,6 @@ MEMORY_TOLERANCE_RATIO = 0.05
 #: The same where that is more: the engine's own records hardly depend on the weights.
 MEMORY_TOLERANCE_BYTES = 10 * 1024 * 1024
 
-_NOT_MEASURED = "the sweep '{}' was not measured"
-
 
 def ceiling_check(run: RooflineRun, row: Row) -> Statement:
     """No point lies above its roof by more than the ceilings' spread, at the highest intensity that routing allows."""
@@ -165,7 +162,7 @@ def floor_ns(run: RooflineRun, row: Row) -> float:
 
 def series_checks_of(sweeps: Collection[str]) -> tuple[str, ...]:
     """Return the checks that some sweeps can answer."""
-    return tuple(name for name, (sweep, _) in SERIES_CHECKS.items() if sweep in sweeps)
+    return tuple(name for name, finding in SERIES_CHECKS.items() if finding.sweep in sweeps)
 
 
 def expected_regime(kind: RowKind, n_prompt: int, *, is_routed: bool) -> Regime | None:
@@ -212,210 +209,191 @@ def memory_check(record: MemoryRecord) -> Statement:
 def all_checks(run: RooflineRun) -> tuple[Statement, ...]:
     """Return every check: of each point, then of the series that the run has."""
     points = (check(run, row) for row in run.rows for check in (ceiling_check, regime_check))
-    series = (SERIES_CHECKS[name][1](run) for name in series_checks_of({row.sweep for row in run.rows}))
+    series = (SERIES_CHECKS[name].statement(run) for name in series_checks_of({row.sweep for row in run.rows}))
     memory = (memory_check(record) for record in run.memory)
     bounds = (bound_check(run, name) for name in BOUNDED if run.bounds)
     return (*(each for each in points if each.holds is not None), *series, *memory, *bounds)
 
 
-def precision_order(run: RooflineRun) -> Statement:
-    """In SILO, fewer bits lie further to the right: decode with Q4_K_M has a higher intensity than with F16."""
-    rows = {row.setting: row for row in rows_of(run, "precision", RowKind.DECODE)}
-    claim = "Q4_K_M lies to the right of F16 in SILO"
-    if not {"f16", "q4_k_m"} <= rows.keys():
-        return Statement(name="precision-order", claim=claim, holds=None, evidence=_NOT_MEASURED.format("precision"))
-    intensity = {setting: run.point(row).operational_intensity for setting, row in rows.items()}
-    return Statement(
-        name="precision-order",
-        claim=claim,
-        holds=intensity["q4_k_m"] > intensity["f16"],
-        evidence=", ".join(f"{setting} {value:.3g} FLOP/byte" for setting, value in intensity.items()),
-    )
+#: Whether rows of a sweep show a claim, None where that cannot be told, and by what; None where they are too few.
+_Judge = Callable[[RooflineRun, Sequence[Row]], tuple[bool | None, str] | None]
 
 
-def depth_rises(run: RooflineRun) -> Statement:
-    """P rises with depth: a whole run attains more FLOP/s with the most layers than with the fewest."""
-    rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
-    claim = "P of whole runs rises with depth"
-    if len(rows) < 2:
-        return Statement(name="depth-rises", claim=claim, holds=None, evidence=_NOT_MEASURED.format("depth"))
-    ratio, spread = first_and_last(run, rows)
-    holds = None if abs(ratio - 1.0) <= spread else ratio > 1.0
-    return Statement(name="depth-rises", claim=claim, holds=holds, evidence=order_of(run, rows))
+class Finding(NamedTuple):
+    """A claim about the rows of one kind of a sweep."""
 
+    name: str
+    claim: str
+    sweep: str
+    kind: RowKind
+    judge: _Judge
 
-#: The sweep that each check of a series is about, and the check.
-SERIES_CHECKS = {"precision-order": ("precision", precision_order), "depth-rises": ("depth", depth_rises)}
+    def statement(self, run: RooflineRun) -> Statement:
+        """Compare it with a run."""
+        judged = self.judge(run, rows_of(run, self.sweep, self.kind))
+        holds, evidence = judged or (None, f"the sweep '{self.sweep}' was not measured")
+        return Statement(name=self.name, claim=self.claim, holds=holds, evidence=evidence)
 
 
 def paper_findings(run: RooflineRun) -> tuple[Statement, ...]:
-    """Hold each of the paper's findings against the run."""
-    return tuple(finding(run) for finding in _FINDINGS)
+    """Compare each of the paper's findings with the run."""
+    return tuple(finding.statement(run) for finding in _PAPER_FINDINGS)
 
 
-def _liso_nearest(run: RooflineRun) -> Statement:
-    """LISO's whole run lies nearest to the ridge, each under the roof of its own types and working sets."""
-    return _liso_nearest_by(run, "liso-nearest", "its own ridge", lambda row: run.point(row).potential)
+def _fewest_bits_right(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    intensity = {row.setting: run.point(row).operational_intensity for row in rows}
+    if not {"f16", "q4_k_m"} <= intensity.keys():
+        return None
+    return intensity["q4_k_m"] > intensity["f16"], _intensities(run, rows)
 
 
-def _liso_nearest_classical(run: RooflineRun) -> Statement:
+def _each_further_right(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    values = [run.point(row).operational_intensity for row in rows]
+    rises = all(one < another for one, another in pairwise(values))
+    return (rises, _intensities(run, rows)) if len(rows) > 1 else None
+
+
+def _ends_higher(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    if len(rows) < 2:
+        return None
+    ratio, spread = first_and_last(run, rows)
+    return None if abs(ratio - 1.0) <= spread else ratio > 1.0, order_of(run, rows)
+
+
+def _keeps_rising(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    """P keeps rising: more with the most layers than with the fewest, and no doubling loses more than its spread."""
+    if len(rows) < 2:
+        return None
+    falls = any(ratio < 1.0 - spread for ratio, spread in (first_and_last(run, pair) for pair in pairwise(rows)))
+    ratio, spread = first_and_last(run, rows)
+    holds = False if falls or ratio < 1.0 - spread else (True if ratio > 1.0 + spread else None)
+    told = f"spread {spread:.0%}" if math.isfinite(spread) else "spread not known, too few processes"
+    return holds, f"{format_change(ratio)} from first to last ({told}): {order_of(run, rows)}"
+
+
+def _peaks_at_3_to_5(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    if len(rows) < 3:
+        return None
+    highest = max(rows, key=lambda row: run.point(row).operational_intensity)
+    evidence = f"highest with {highest.setting} layers: {_intensities(run, rows)}"
+    return 3 <= (highest.value or 0) <= 5, evidence
+
+
+def _liso_nearest(
+    run: RooflineRun, rows: Sequence[Row], potential: Callable[[Row], InferencePotential] | None = None
+) -> tuple[bool | None, str] | None:
+    """LISO lies nearest to the ridge among the scenarios of its regime, by default each to that of its own roof."""
+    liso = next((row for row in rows if _is(row, "liso")), None)
+    if liso is None or len(rows) < 2:
+        return None
+    placed = [(row, potential(row) if potential else run.point(row).potential) for row in rows]
+    regime = next(at.regime for row, at in placed if row is liso)
+    alike = [(row, at) for row, at in placed if at.regime is regime]
+    told = ", ".join(f"{row.setting} {at.decades:.2f} decades ({at.regime.value})" for row, at in placed)
+    if len(alike) < 2:
+        return None, f"LISO alone is in the {regime.value} regime and is compared with none: {told}"
+    chosen, _ = alike[nearest([at for _, at in alike])]
+    return chosen is liso, told
+
+
+def _liso_nearest_classical(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
     """The same under the paper's roof, 32-bit arithmetic over the bandwidth of memory, which is one for all."""
     roof = memory_roof(run.survey.of(run.n_threads))
 
-    def potential(row: Row) -> InferencePotential:
+    def place(row: Row) -> tuple[float, float]:
         point = run.point(row)
-        return inference_potential(point.operational_intensity, point.flops_per_s, roof)
+        return point.operational_intensity, point.flops_per_s
 
-    name, ridge = "liso-nearest-classical", "the ridge of FP32 over memory"
-    claim = f"of whole runs, LISO lies nearest to {ridge}"
-    for row in rows_of(run, "scenario", RowKind.WHOLE_RUN):
-        point = run.point(row)
-        if point.flops_per_s > roof.attainable_flops_per_s(point.operational_intensity):
-            evidence = f"{row.setting} lies above that roof, for its arithmetic is faster than FP32"
-            return Statement(name=name, claim=claim, holds=None, evidence=evidence)
-    return _liso_nearest_by(run, name, ridge, potential)
+    for row in rows:
+        intensity, flops_per_s = place(row)
+        if flops_per_s > roof.attainable_flops_per_s(intensity):
+            return None, f"{row.setting} lies above that roof, for its arithmetic is faster than FP32"
+    return _liso_nearest(run, rows, lambda row: inference_potential(*place(row), roof))
 
 
-def _liso_nearest_by(
-    run: RooflineRun, name: str, ridge: str, potential: Callable[[Row], InferencePotential]
-) -> Statement:
-    """Compare LISO with the scenarios of its regime only."""
-    rows = rows_of(run, "scenario", RowKind.WHOLE_RUN)
-    liso = next((row for row in rows if _is(row, "liso")), None)
-    claim = f"of whole runs, LISO lies nearest to {ridge}"
-    if liso is None or len(rows) < 2:
-        return _unmeasured(name, claim, "scenario")
-    placed = [(row, potential(row)) for row in rows]
-    regime = next(at.regime for row, at in placed if row is liso)
-    alike = [(row, at) for row, at in placed if at.regime is regime]
-    told = ", ".join(f"{row.setting} {_potential_text(at)}" for row, at in placed)
-    if len(alike) < 2:
-        evidence = f"LISO alone is in the {regime.value} regime and is compared with none: {told}"
-        return Statement(name=name, claim=claim, holds=None, evidence=evidence)
-    chosen, _ = alike[nearest([at for _, at in alike])]
-    return Statement(name=name, claim=claim, holds=chosen is liso, evidence=told)
-
-
-def _intensity_peaks_over_depth(run: RooflineRun) -> Statement:
-    """OI over depth peaks at 3 to 5 layers: of the depths that were measured, one of these has the highest."""
-    rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
-    claim = "over depth, operational intensity peaks at 3 to 5 layers"
-    if len(rows) < 3:
-        return _unmeasured("intensity-peak-over-depth", claim, "depth")
-    highest = max(rows, key=lambda row: run.point(row).operational_intensity)
-    return Statement(
-        name="intensity-peak-over-depth",
-        claim=claim,
-        holds=3 <= (highest.value or 0) <= 5,
-        evidence=f"highest with {highest.setting} layers: {_intensities(run, rows)}",
-    )
-
-
-def _rate_rises_with_depth(run: RooflineRun, kind: RowKind) -> Statement:
-    """P keeps rising: more with the most layers than with the fewest, and no doubling loses more than its spread."""
-    rows = rows_of(run, "depth", kind)
-    name, claim = f"rate-over-depth-{kind.value}", f"over depth, P of {kind.value} keeps rising"
-    if len(rows) < 2:
-        return _unmeasured(name, claim, "depth")
-    steps = [first_and_last(run, pair) for pair in pairwise(rows)]
-    falls = any(ratio < 1.0 - spread for ratio, spread in steps)
-    ratio, spread = first_and_last(run, rows)
-    return Statement(
-        name=name,
-        claim=claim,
-        holds=False if falls or ratio < 1.0 - spread else (True if ratio > 1.0 + spread else None),
-        evidence=f"{format_change(ratio)} from first to last ({_spread_text(spread)}): {order_of(run, rows)}",
-    )
-
-
-def _fewer_bits_further_right(run: RooflineRun) -> Statement:
-    rows = rows_of(run, "precision", RowKind.DECODE)
-    claim = "the fewer bits a weight has, the higher the intensity of decode"
-    if len(rows) < 2:
-        return _unmeasured("precision-intensity", claim, "precision")
-    values = [run.point(row).operational_intensity for row in rows]
-    rises = all(one < another for one, another in pairwise(values))
-    return Statement(name="precision-intensity", claim=claim, holds=rises, evidence=_intensities(run, rows))
-
-
-def _extreme_intensity(
-    run: RooflineRun, *, name: str, claim: str, sweep: str, kind: RowKind, wanted: str, is_highest: bool = True
-) -> Statement:
+def _extreme_intensity(wanted: str, *, is_highest: bool = True) -> _Judge:
     """Check whether the row whose setting begins with `wanted` has the highest or lowest intensity."""
-    rows = rows_of(run, sweep, kind)
-    if len(rows) < 2 or not any(_is(row, wanted) for row in rows):
-        return _unmeasured(name, claim, sweep)
-    chosen = (max if is_highest else min)(rows, key=lambda row: run.point(row).operational_intensity)
-    return Statement(name=name, claim=claim, holds=_is(chosen, wanted), evidence=_intensities(run, rows))
+
+    def judge(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+        if len(rows) < 2 or not any(_is(row, wanted) for row in rows):
+            return None
+        chosen = (max if is_highest else min)(rows, key=lambda row: run.point(row).operational_intensity)
+        return _is(chosen, wanted), _intensities(run, rows)
+
+    return judge
 
 
-def _extreme_rate(run: RooflineRun, *, name: str, claim: str, wanted: str, is_highest: bool) -> Statement:
-    """Check whether a decode attains the most or the fewest FLOP/s; undecided within the spread of the best rival."""
-    rows = rows_of(run, "attention", RowKind.DECODE)
-    ordered = sorted(rows, key=lambda row: run.point(row).flops_per_s, reverse=is_highest)
-    own = next((row for row in ordered if _is(row, wanted)), None)
-    rival = next((row for row in ordered if not _is(row, wanted)), None)
-    if own is None or rival is None:
-        return _unmeasured(name, claim, "attention")
-    ratio, spread = first_and_last(run, (rival, own))
-    holds = None if abs(ratio - 1.0) <= spread else (ratio > 1.0) is is_highest
-    return Statement(name=name, claim=claim, holds=holds, evidence=order_of(run, ordered))
+def _extreme_rate(wanted: str, *, is_highest: bool) -> _Judge:
+    """Check whether a row attains the most or the fewest FLOP/s; undecided within the spread of the best rival."""
 
+    def judge(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+        ordered = sorted(rows, key=lambda row: run.point(row).flops_per_s, reverse=is_highest)
+        own, rival = (next((row for row in ordered if _is(row, wanted) is own), None) for own in (True, False))
+        if own is None or rival is None:
+            return None
+        ratio, spread = first_and_last(run, (rival, own))
+        return None if abs(ratio - 1.0) <= spread else (ratio > 1.0) is is_highest, order_of(run, ordered)
 
-def _spread_text(spread: float) -> str:
-    return f"spread {spread:.0%}" if isfinite(spread) else "spread not known, too few processes"
+    return judge
 
 
 def _is(row: Row, wanted: str) -> bool:
     return row.setting.partition("-")[0] == wanted
 
 
-def _potential_text(potential: InferencePotential) -> str:
-    return f"{potential.decades:.2f} decades ({potential.regime.value})"
-
-
 def _intensities(run: RooflineRun, rows: Sequence[Row]) -> str:
     return ", ".join(f"{row.setting} {run.point(row).operational_intensity:.3g} FLOP/byte" for row in rows)
 
 
-def _unmeasured(name: str, claim: str, sweep: str) -> Statement:
-    return Statement(name=name, claim=claim, holds=None, evidence=_NOT_MEASURED.format(sweep))
+_PREFILL, _DECODE, _WHOLE = RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN
 
+#: What must hold of the series of a sweep, by name.
+SERIES_CHECKS = {
+    each.name: each
+    for each in (
+        Finding("precision-order", "Q4_K_M lies to the right of F16 in SILO", "precision", _DECODE, _fewest_bits_right),
+        Finding("depth-rises", "P of whole runs rises with depth", "depth", _WHOLE, _ends_higher),
+    )
+}
 
-_FINDINGS: tuple[Callable[[RooflineRun], Statement], ...] = (
-    _liso_nearest,
-    _liso_nearest_classical,
-    partial(
-        _extreme_intensity,
-        name="liso-intensity",
-        claim="of whole runs, LISO has the highest intensity",
-        sweep="scenario",
-        kind=RowKind.WHOLE_RUN,
-        wanted="liso",
+_NEAREST = "of whole runs, LISO lies nearest to"
+_PAPER_FINDINGS = (
+    Finding("liso-nearest", f"{_NEAREST} its own ridge", "scenario", _WHOLE, _liso_nearest),
+    Finding(
+        *("liso-nearest-classical", f"{_NEAREST} the ridge of FP32 over memory", "scenario", _WHOLE),
+        _liso_nearest_classical,
     ),
-    _intensity_peaks_over_depth,
-    *(partial(_rate_rises_with_depth, kind=kind) for kind in (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN)),
+    Finding(
+        *("liso-intensity", "of whole runs, LISO has the highest intensity", "scenario", _WHOLE),
+        _extreme_intensity("liso"),
+    ),
+    Finding(
+        *("intensity-peak-over-depth", "over depth, operational intensity peaks at 3 to 5 layers", "depth", _WHOLE),
+        _peaks_at_3_to_5,
+    ),
     *(
-        partial(
-            _extreme_intensity,
-            name=f"{wanted}-intensity",
-            claim=f"of decode, {wanted.upper()} has the {which} intensity",
-            sweep="attention",
-            kind=RowKind.DECODE,
-            wanted=wanted,
-            is_highest=which == "highest",
+        Finding(
+            *(f"rate-over-depth-{kind.value}", f"over depth, P of {kind.value} keeps rising", "depth", kind),
+            _keeps_rising,
+        )
+        for kind in (_PREFILL, _DECODE, _WHOLE)
+    ),
+    *(
+        Finding(
+            *(f"{wanted}-intensity", f"of decode, {wanted.upper()} has the {which} intensity", "attention", _DECODE),
+            _extreme_intensity(wanted, is_highest=which == "highest"),
         )
         for wanted, which in (("mla", "highest"), ("gqa", "lowest"))
     ),
     *(
-        partial(
-            _extreme_rate,
-            name=f"{wanted}-rate",
-            claim=f"of decode, {wanted.upper()} attains the {which} FLOP/s",
-            wanted=wanted,
-            is_highest=which == "most",
+        Finding(
+            *(f"{wanted}-rate", f"of decode, {wanted.upper()} attains the {which} FLOP/s", "attention", _DECODE),
+            _extreme_rate(wanted, is_highest=which == "most"),
         )
         for wanted, which in (("mla", "most"), ("gqa", "fewest"))
     ),
-    _fewer_bits_further_right,
+    Finding(
+        *("precision-intensity", "the fewer bits a weight has, the higher the intensity of decode"),
+        *("precision", _DECODE, _each_further_right),
+    ),
 )

@@ -166,7 +166,7 @@ def depth_rows(*times_ms: float, spread_ratio: float = 0.0) -> list[Row]:
 
 
 def series_check(run: RooflineRun, name: str) -> Statement:
-    return SERIES_CHECKS[name][1](run)
+    return SERIES_CHECKS[name].statement(run)
 
 
 @pytest.mark.parametrize(("above_ratio", "holds"), [(0.5, True), (1.099, True), (1.101, False)])
