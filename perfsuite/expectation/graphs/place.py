@@ -149,17 +149,9 @@ def product(place: Place, role: str, weight: str, n_in: int, n_out: int) -> Oper
 
 def linear(place: Place, role: str, weight: str, n_in: int, n_out: int) -> Iterator[Operator]:
     """Write a product with a matrix of a layer, and its adapter where there is one."""
-    rank, kind = place.settings.lora_rank, place.settings.lora_type
-    if rank is None:
-        yield product(place, role, weight, n_in, n_out)
-        return
-    base = role_of_weight(weight)
-    x, low, y = place.activation(n_in), place.activation(rank), place.activation(n_out)
-    yield product(place, base, weight, n_in, n_out)
-    yield place.operator(f"{base}_lora_a", "MUL_MAT", low, (shape(kind, n_in, rank), x), is_weight=True)
-    yield place.operator(f"{base}_lora_b", "MUL_MAT", y, (shape(kind, rank, n_out), low), is_weight=True)
-    yield place.unary(f"{base}_lora_b", "SCALE", y)
-    yield place.operator(role, "ADD", y, (y, y))
+    x, y = place.activation(n_in), place.activation(n_out)
+    sources = (place.weight(f"{weight}.weight", n_in, n_out), x)
+    yield from _adapted(place, role, role_of_weight(weight), y, sources, place.settings.lora_rank)
 
 
 def expert_linear(
@@ -169,21 +161,29 @@ def expert_linear(
 
     `is_routed` says whether each expert has an input of its own (the way down) or all read the same (gate and up).
     """
-    moe, rank, kind = place.architecture.moe, place.settings.lora_rank, place.settings.lora_type
+    moe = place.architecture.moe
     assert moe is not None
-    chosen = shape("i32", moe.n_experts_used, place.n)
-    x = place.activation(n_in, moe.n_experts_used if is_routed else 1)
-    y = place.activation(n_out, moe.n_experts_used)
+    x, y = place.activation(n_in, moe.n_experts_used if is_routed else 1), place.activation(n_out, moe.n_experts_used)
     matrices = place.weight(f"{weight}.weight", n_in, n_out, moe.n_experts)
+    sources = (matrices, x, shape("i32", moe.n_experts_used, place.n))
+    yield from _adapted(place, role, weight, y, sources, place.settings.lora_rank)
+
+
+def _adapted(
+    place: Place, role: str, base: str, y: TensorShape, sources: tuple[TensorShape, ...], rank: int | None
+) -> Iterator[Operator]:
+    """Write a product, of experts where the third source chooses them; with an adapter it takes the name of `base`."""
+    matrix, x, *chosen = sources
+    op = "MUL_MAT_ID" if chosen else "MUL_MAT"
+    yield place.operator(role if rank is None else base, op, y, sources, is_weight=True)
     if rank is None:
-        yield place.operator(role, "MUL_MAT_ID", y, (matrices, x, chosen), is_weight=True)
         return
-    low = place.activation(rank, moe.n_experts_used)
-    down, up = shape(kind, n_in, rank, moe.n_experts), shape(kind, rank, n_out, moe.n_experts)
-    yield place.operator(weight, "MUL_MAT_ID", y, (matrices, x, chosen), is_weight=True)
-    yield place.operator(f"{weight}_lora_a", "MUL_MAT_ID", low, (down, x, chosen), is_weight=True)
-    yield place.operator(f"{weight}_lora_b", "MUL_MAT_ID", y, (up, low, chosen), is_weight=True)
-    yield place.unary(f"{weight}_lora_b", "SCALE", y)
+    (n_in, n_out, *experts), kind = matrix.ne, place.settings.lora_type
+    low = place.activation(rank, *(y.ne[1:2] if chosen else ()))
+    down, up = shape(kind, n_in, rank, *experts), shape(kind, rank, n_out, *experts)
+    yield place.operator(f"{base}_lora_a", op, low, (down, x, *chosen), is_weight=True)
+    yield place.operator(f"{base}_lora_b", op, y, (up, low, *chosen), is_weight=True)
+    yield place.unary(f"{base}_lora_b", "SCALE", y)
     yield place.operator(role, "ADD", y, (y, y))
 
 
