@@ -8,20 +8,8 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.operators.tiling import chunk_bounds, padded, tile_efficiency
 from perfsuite.expectation.paper.operators import (
-    BF16,
-    bmm,
-    dequantize_weights,
-    elementwise,
-    embedding,
     find_format,
-    linear,
-    lora_update,
-    piecewise_linear,
-    rms_norm,
-    rope,
-    softmax,
 )
-from perfsuite.records.op_cost import OpCost
 
 
 @pytest.mark.parametrize(
@@ -68,51 +56,3 @@ def test_padding_reaches_the_next_whole_tile(length: int, tile: int) -> None:
     assert 0 <= up - length < tile
     assert padded(up, tile) == up
     assert tile_efficiency(length, tile) == pytest.approx(length / up)
-
-
-@pytest.mark.parametrize(
-    ("cost", "expected"),
-    [
-        (elementwise(3, 5), OpCost(flops=15, read_bytes=60, written_bytes=30)),
-        (piecewise_linear(10), OpCost(flops=20, read_bytes=20 + 512, written_bytes=20, parameter_bytes=512)),
-        (rms_norm(3, 10), OpCost(flops=120, read_bytes=80, written_bytes=60, parameter_bytes=20)),
-        (softmax(4, 5), OpCost(flops=120, read_bytes=40, written_bytes=40)),
-        (softmax(4, 5, activations=find_format("int8")), OpCost(flops=120, read_bytes=20, written_bytes=20)),
-        (embedding(3, 100, 8), OpCost(read_bytes=2 * (800 + 8), written_bytes=48, parameter_bytes=1600)),
-        (rope(3, 8, table_elements=5), OpCost(flops=72, read_bytes=58, written_bytes=48, parameter_bytes=10)),
-        (linear(3, 5, 7, weights=BF16), OpCost(flops=210, read_bytes=100, written_bytes=42, parameter_bytes=70)),
-        (dequantize_weights(5, 7), OpCost(flops=70, n_dispatches=0)),
-        (lora_update(5, 7, 4), OpCost(flops=10 * 35, read_bytes=96, parameter_bytes=96, n_dispatches=0)),
-        (bmm(8, 2, 3, 5, activations=BF16, right_bytes=11), OpCost(flops=480, read_bytes=107, written_bytes=160)),
-    ],
-)
-def test_a_cost_is_its_formula(cost: OpCost, expected: OpCost) -> None:
-    """Elements of two bytes are read and written once; tables and weights are parameters; an embedding reads all.
-
-    A product has 2 FLOPs a multiply-add; what is done to its weights happens in its dispatch.
-    """
-    assert cost == expected
-
-
-_SIDE = st.integers(1, 3000)
-
-
-@given(_SIDE, _SIDE, _SIDE, _SIDE)
-def test_a_linear_operator_adds_up_over_rows(m: int, more: int, k: int, n: int) -> None:
-    """Two chunks of rows compute what both together do, and read the parameters twice."""
-    whole, *chunks = (linear(rows, k, n, weights=BF16) for rows in (m + more, m, more))
-    parts = chunks[0] + chunks[1]
-    assert parts.flops == whole.flops
-    assert parts.read_bytes - parts.parameter_bytes == whole.read_bytes - whole.parameter_bytes
-    assert parts.written_bytes == whole.written_bytes
-    assert parts.parameter_bytes == 2 * whole.parameter_bytes
-
-
-@given(st.integers(1, 64), _SIDE, _SIDE, _SIDE)
-def test_a_batched_product_is_that_many_products(b: int, m: int, k: int, n: int) -> None:
-    """b x (m, k) x (k, n) costs b linear operators without parameters, in one dispatch."""
-    one = linear(m, k, n, weights=BF16)
-    cost = bmm(b, m, k, n, activations=BF16, right_bytes=2 * b * k * n)
-    products = (b * one.flops, b * one.read_bytes, b * one.written_bytes)
-    assert (cost.flops, cost.read_bytes, cost.written_bytes) == products
-    assert (cost.parameter_bytes, cost.n_dispatches) == (0, 1)
