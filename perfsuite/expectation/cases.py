@@ -77,7 +77,6 @@ def engine_kernel_cases(
 
 
 def _role_costs(workload: LlamaWorkload, phase: Phase) -> dict[str, tuple[CaseCost, ...]]:
-    """Return the costs by role; none of a role with an operator whose cost is not known."""
     if phase not in workload.known_phases:
         return {}
     graph = workload.graph(phase)

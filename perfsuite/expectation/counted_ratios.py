@@ -167,7 +167,6 @@ def fitted_ratios(roles: Iterable[CountedRole]) -> tuple[Ratio, ...]:
 
 
 def _batches(workload: LlamaWorkload, phase: Phase) -> Sequence[Batch]:
-    """Return all evaluations of a phase, each step of decode among them."""
     scenario = workload.scenario
     if phase is not Phase.DECODE:
         return workload.batches(phase)

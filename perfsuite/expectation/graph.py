@@ -208,7 +208,6 @@ def _any_feed_forward(place: Place) -> Iterator[Operator]:
 
 
 def _gathered(place: Place, role: str) -> Iterator[Operator]:
-    """Write the gather of the rows that give logits, in the last layer."""
     if place.is_last:
         n_embd, n_outputs = place.architecture.n_embd, place.batch.n_outputs
         sources = (place.activation(n_embd), shape("i32", n_outputs))

@@ -110,13 +110,11 @@ def _log2(size: int) -> int:
 
 
 def _on_elements(name: str, flops: int, **known: Any) -> OpRule:
-    """Return the row of an operator on each element, of one source unless more is known."""
     usual = {"threads": ALL_ROWS, "alone": unary, "in_place": True}
     return OpRule(name, flops=per_element(flops), **{**usual, **known})
 
 
 def _copied(name: str, threads: thread_rules.ThreadRule | None, **known: Any) -> OpRule:
-    """Return the row of an operator that moves elements and computes nothing."""
     return OpRule(name, kind="copy", threads=threads, **{"stand_in": "CPY", **known})
 
 
@@ -152,7 +150,6 @@ def _routed_reads(output: TensorShape, sources: Sources) -> tuple[int, ...]:
 
 
 def _expert_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Count the experts, and those of a token."""
     matrices, (_m, n_used, n_tokens, _) = operator.sources[0], operator.output.ne
     k, m, n_experts = matrices.ne[:3]
     routed = {"n_experts": n_experts, "n_used": n_used}
@@ -160,7 +157,6 @@ def _expert_sides(operator: Operator, batch: Batch) -> OperatorShape:
 
 
 def _experts_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
-    """All experts, one row for each token, and the choices."""
     k, m, n = of.n_inner, of.n_outer, of.n_tokens
     return f32(m, of.n_used, n), (shape(of.type, k, m, of.n_experts), f32(k, 1, n), i32(of.n_used, n))
 
@@ -268,7 +264,6 @@ def _attention_sides(operator: Operator, batch: Batch) -> OperatorShape:
 
 
 def _attention_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
-    """Queries, keys, values as wide as they, and the mask."""
     k, n, heads, n_kv = of.n_inner, of.n_tokens, of.n_heads, of.n_past + of.n_tokens
     cache = shape(of.type, k, n_kv, of.n_kv_heads)
     return f32(k, heads, n), (f32(k, n, heads), cache, cache, shape("f16", n_kv, n))
@@ -389,14 +384,12 @@ def _stored(of: OperatorShape) -> TensorShape:
 
 
 def _repeated_rows(operator: Operator, batch: Batch) -> OperatorShape:
-    """Take each row that is repeated, as often as it is."""
     source = operator.sources[0]
     n_times = operator.output.n_elements // max(1, source.n_elements)
     return sized(operator, n_inner=source.ne[0], n_tokens=prod(source.ne[1:]), n_heads=n_times)
 
 
 def _halves_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
-    """Rows and the two halves that they are joined from."""
     row, first, rest = (f32(k, of.n_heads, of.n_tokens) for k in (of.n_inner, of.n_inner // 2, -(-of.n_inner // 2)))
     return row, (first, rest)
 

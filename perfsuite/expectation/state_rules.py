@@ -96,7 +96,6 @@ def _linear_attention(per_state: int, per_element: int = 0) -> CountRule:
 
 
 def _state_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Count the heads that have a state, whose sides are as long as the rows of a head."""
     size, n_heads, n_tokens, _ = operator.sources[0].ne
     return sized(operator, n_inner=size, n_tokens=n_tokens, n_heads=n_heads)
 
@@ -130,7 +129,6 @@ def _delta_sides(operator: Operator, batch: Batch) -> OperatorShape:
 
 
 def _delta_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
-    """One sequence of queries, keys, values, gates and weights, and its state."""
     size, heads, n = of.n_inner, of.n_heads, of.n_tokens
     keys, values = f32(size, of.n_kv_heads, n), f32(size, heads, n)
     gate, weight = f32(size if of.n_outer == size else 1, heads, n), f32(1, heads, n)
@@ -145,7 +143,6 @@ def _joined_flops(output: TensorShape, sources: Sources) -> int:
 
 
 def _joined_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Count the streams that are joined, and their weights: one of each, or as many as it is wide, which are gates."""
     streams, weights = operator.sources[:2]
     width, n_streams, n_tokens, _ = streams.ne
     n_weights = width if weights.ne[:2] == streams.ne[:2] else 1
@@ -158,14 +155,12 @@ def _joined_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
 
 
 def _parted_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Count the streams, and those that each is mixed of."""
     width, n_streams, n_tokens, _ = operator.output.ne
     n_mixed = n_streams if len(operator.sources) > 3 else 1
     return sized(operator, n_inner=width, n_outer=n_mixed, n_tokens=n_tokens, n_heads=n_streams)
 
 
 def _parted_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
-    """Streams, the row that is added to each, the streams before, their weights, and how they are mixed."""
     k, heads, n = of.n_inner, of.n_heads, of.n_tokens
     mixing = (f32(heads, heads, n),) * (of.n_outer > 1)
     return f32(k, heads, n), (f32(k, n), f32(k, heads, n), f32(heads, n), *mixing)
@@ -178,14 +173,12 @@ def _stream_terms(of: OperatorShape, _: int, __: int) -> tuple[float, ...]:
 
 
 def _index_alone(of: OperatorShape) -> tuple[TensorShape, Sources]:
-    """Scores, queries, keys of all positions, weights of the heads, and the mask."""
     size, positions, heads, n = of.n_inner, of.n_outer, of.n_heads, of.n_tokens
     key, mask = shape(of.type, size, 1, positions), shape("f16", positions, n)
     return f32(positions, n), (f32(size, heads, n), key, f32(heads, n), mask)
 
 
 def _index_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Count the heads of the index and the positions that they are compared with."""
     query, key = operator.sources[:2]
     size, n_heads, n_tokens, n_streams = query.ne
     return sized(operator, key.type, n_inner=size, n_outer=key.ne[2], n_tokens=n_tokens * n_streams, n_heads=n_heads)

@@ -85,7 +85,6 @@ def attended_positions(workload: LlamaWorkload, n_used: int, n_threads: int) -> 
 
 
 def _attention_cost(workload: LlamaWorkload, n_kv: int) -> OpCost:
-    """Cost the operators that work on the whole cache."""
     batch = Batch(n_tokens=1, n_outputs=1, n_used=n_kv, n_ctx=n_kv, n_ubatch=workload.n_ubatch)
     operators = workload.operators(batch)
     return total_cost(each for each in operators if each.op == "FLASH_ATTN_EXT" or each.role in _ROLES)
@@ -262,7 +261,6 @@ def judged_roles(workload: LlamaWorkload, phase: Phase, n_threads: int) -> Seque
 
 
 def _graphs(workload: LlamaWorkload, phase: Phase) -> Sequence[tuple[Batch, tuple[Operator, ...]]]:
-    """Return the evaluations of a prefill, or those of some steps of decoding in which attention alone differs."""
     graph = workload.graph(phase)
     batches = workload.batches(phase)
     if phase is not Phase.DECODE:

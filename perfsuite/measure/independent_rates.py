@@ -60,7 +60,6 @@ def _product(order: int) -> Callable[[], object]:
 
 
 def _least_s(work: Callable[[], object], share_ns: int) -> float:
-    """Return the shortest time of a piece of work, which is repeated until its share of the budget is over."""
     work()
     times_ns: list[int] = []
     began_ns = time.perf_counter_ns()
@@ -342,7 +341,6 @@ def _likwid(n_threads: int, working_set_bytes: int, programs: Programs) -> tuple
 
 
 def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run a program with a few variables more, which ``env`` sets, and return what it printed."""
     variables = [f"{name}={value}" for name, value in environment.items()]
     try:
         done = subprocess.run(

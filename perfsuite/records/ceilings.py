@@ -124,5 +124,4 @@ _USES = ("read_bytes_per_s", "copy_bytes_per_s", "triad_bytes_per_s")
 
 
 def _best(records: Sequence[object], name: str) -> Any:
-    """Return the best of one rate, None where no record has it."""
     return max((rate for each in records if (rate := getattr(each, name)) is not None), default=None)

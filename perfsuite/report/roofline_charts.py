@@ -241,7 +241,6 @@ class _Series(NamedTuple):
 
 
 def _place(point: Point) -> tuple[float, float]:
-    """Return where a point lies: FLOP/byte and GFLOP/s."""
     return point.operational_intensity, to_giga_per_s(point.flops_per_s)
 
 

@@ -273,7 +273,6 @@ class _Builder:
         return replace(self._workload.place(self._batch), layer=self._layer)
 
     def _input_bytes(self, name: str, operator: Operator) -> int:
-        """Size an input by what reads it."""
         if name == "mask":
             return operator.sources[-1].n_bytes
         if name in ("k_rows", "v_rows"):

@@ -111,7 +111,6 @@ def weight_memory(weights: Weights, cpu_features: Collection[str]) -> WeightMemo
 
 
 def _placed(weights: Weights) -> Iterator[tuple[TensorSpec, str, int, int]]:
-    """Yield each tensor with its type, its offset behind the header, and its size, in the file's order."""
     specs = {spec.name: spec for spec in tensor_specs(weights.architecture)}
     at = 0
     for name, type_name in weights.tensor_types.items():

@@ -266,7 +266,6 @@ def _inside(cost: OpCost, fused: bool) -> OpCost:
 def _projection(
     template: Template, m: int, matrix: Matrix, *, adapted: bool = True, stays_in: bool = False, stays_out: bool = False
 ) -> Operators:
-    """Cost (m, k) x (k, n), whose input may stay on chip with the dispatch, and whose output may."""
     _, k, n = matrix
     product = linear(m, k, n, weights=template.weights, activations=template.activations)
     reads = stays_in * (product.read_bytes - product.parameter_bytes)

@@ -153,7 +153,6 @@ def forecast_request_grid(cost: RequestCost, conventions: Conventions, **rates: 
 
 
 def _distinct_steps(cost: RequestCost) -> Iterator[tuple[OpCost, float]]:
-    """Yield every cost that a step has, with the share of the steps that have it."""
     total = cost.decode.total
     rows, counts = np.unique(np.stack((total.flops, total.moved_bytes, total.n_dispatches)), axis=1, return_counts=True)
     for (flops, moved_bytes, n_dispatches), count in zip(rows.T.tolist(), counts.tolist(), strict=True):

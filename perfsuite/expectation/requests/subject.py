@@ -256,7 +256,6 @@ def _quantization(optimisations: Optimisations) -> str:
 
 
 def _check_own_types(architecture: Architecture, optimisations: Optimisations) -> None:
-    """Refuse what a file with weights of its own cannot be asked for."""
     variant, quantization = optimisations.variant, optimisations.quantization
     if quantization is not None:
         raise PerfsuiteError(f"--quantization={quantization}: {architecture.name} has types of its own; expected none")

@@ -37,7 +37,7 @@ def suspect_pairs(rates: Sequence[PublishedRate]) -> tuple[SuspectPair, ...]:
 
     A step after a longer prompt reads the same parameters and more keys and values, so it cannot be faster.
     """
-    found = {
+    found: dict[tuple[str | None, ...], tuple[PublishedRate, float]] = {
         (rate.paper, rate.device, rate.architecture, rate.quantization, rate.scenario): (rate, rate.tokens_per_s)
         for rate in rates
         if rate.phase is Phase.DECODE and rate.tokens_per_s is not None

@@ -192,7 +192,6 @@ def _part(cost: CaseCost) -> WorkPart:
 
 
 def _joined(parts: Iterable[WorkPart]) -> tuple[WorkPart, ...]:
-    """Join parts of one type and working set."""
 
     def key(part: WorkPart) -> tuple[str, int, int]:
         return part.type, part.stored_set_bytes, part.activation_set_bytes
@@ -218,7 +217,6 @@ def _times(part: WorkPart, times: int) -> WorkPart:
 
 
 def _with_amounts(part: WorkPart, amount: Callable[[str], int]) -> WorkPart:
-    """Return work of the same type and working sets, with other FLOPs and bytes."""
     amounts: dict[str, Any] = {name: amount(name) for name in _AMOUNTS}
     return replace(part, **amounts)
 

@@ -255,7 +255,6 @@ def _is_small(shape: OperatorShape) -> bool:
 
 
 def _spread(n_members: int, n_chosen: int) -> Iterator[int]:
-    """Spread so many places over a list, its ends among them."""
     if n_members <= n_chosen:
         yield from range(n_members)
     else:

@@ -216,7 +216,6 @@ def _end_to_end(workload: LlamaWorkload, phases: Mapping[Phase, TimeForecast]) -
 
 
 def _added(weighted: Iterable[tuple[TimeForecast, int]]) -> TimeForecast:
-    """Add forecasts, each as often as it says."""
     taken = tuple(weighted)
     return TimeForecast(
         expected_ns=sum(each.expected_ns * times for each, times in taken),

@@ -90,7 +90,6 @@ def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShap
 def _grid(
     op: str, type_name: str, fields: Sequence[str], rows: Iterable[Sequence[int]], levels: Iterable[int] = _ROW_LEVELS
 ) -> Iterator[OperatorShape]:
-    """Yield an operator of each row's sizes at each number of rows of activations."""
     for sizes, n in product(rows, levels):
         yield OperatorShape(op=op, type=type_name, n_tokens=n, **dict(zip(fields, sizes, strict=True)))
 
@@ -141,7 +140,6 @@ def _states() -> Iterator[OperatorShape]:
 
 
 def _routing() -> Iterator[OperatorShape]:
-    """What routers do between their product and their experts."""
     for n, (n_experts, n_used) in product(_ROW_LEVELS, _ROUTED):
         yield from _grid("ARGSORT", "f32", ("n_inner", "n_used"), [(n_experts, n_experts)], [n])
         yield from _grid("SUM_ROWS", "f32", ("n_inner", "n_used"), [(n_used, 1)], [n])

@@ -312,7 +312,6 @@ def _liso_nearest_classical(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool
 
 
 def _extreme_intensity(wanted: str, *, is_highest: bool = True) -> _Judge:
-    """Check whether the row whose setting begins with `wanted` has the highest or lowest intensity."""
 
     def judge(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
         if len(rows) < 2 or not any(_is(row, wanted) for row in rows):
@@ -393,7 +392,8 @@ _PAPER_FINDINGS = (
         for wanted, which in (("mla", "most"), ("gqa", "fewest"))
     ),
     Finding(
-        *("precision-intensity", "the fewer bits a weight has, the higher the intensity of decode"),
-        *("precision", _DECODE, _each_further_right),
+        *("precision-intensity", "the fewer bits a weight has, the higher the intensity of decode", "precision"),
+        _DECODE,
+        _each_further_right,
     ),
 )
