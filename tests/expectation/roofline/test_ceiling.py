@@ -23,8 +23,6 @@ from ...synthetic_roofline import (
     survey,
 )
 
-RATES = st.floats(min_value=1e-6, max_value=1e18)
-
 #: 400 GFLOP/s over 20 GB/s.
 ROOF = Roof(peak_flops_per_s=400e9, bandwidth_bytes_per_s=20e9)
 
@@ -48,17 +46,6 @@ def test_below_the_ridge_the_roof_is_bandwidth_and_from_it_on_peak(
     assert ROOF.ridge_point == 20.0
     assert ROOF.attainable_flops_per_s(intensity) == pytest.approx(expected)
     assert ROOF.regime(intensity) is regime
-
-
-@given(st.builds(Roof, peak_flops_per_s=RATES, bandwidth_bytes_per_s=RATES), RATES, RATES)
-def test_the_roof_never_falls_and_holds_both_ceilings(roof: Roof, one: float, other: float) -> None:
-    """More FLOPs a byte never attain less; where arithmetic is the regime the peak is attained, else the bandwidth."""
-    low, high = sorted((one, other))
-    attained = roof.attainable_flops_per_s(low)
-    assert attained <= roof.attainable_flops_per_s(high) <= roof.peak_flops_per_s
-    assert attained / low <= roof.bandwidth_bytes_per_s * (1 + 1e-12)
-    is_bound = roof.regime(low) is Regime.COMPUTE
-    assert attained == pytest.approx(roof.peak_flops_per_s if is_bound else low * roof.bandwidth_bytes_per_s)
 
 
 def test_of_takes_the_best_of_each_ceiling() -> None:

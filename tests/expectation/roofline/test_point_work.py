@@ -12,7 +12,6 @@ from perfsuite.expectation.roofline.point import Work, WorkPart, fastest_flops_p
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.row_works import row_works
 from perfsuite.records.case import CaseCost
-from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.events import Phase
 from perfsuite.records.op_cost import OpCost
 
@@ -100,17 +99,6 @@ def any_work() -> st.SearchStrategy[Work]:
     return st.builds(Work, parts=parts, counts_activations=st.booleans())
 
 
-@st.composite
-def any_ceilings(draw: st.DrawFn) -> Ceilings:
-    levels = draw(st.dictionaries(_SETS, _AMOUNTS, min_size=1, max_size=4))
-    return processor_ceilings(
-        *sorted(levels.items()),
-        fp32_flops_per_s=draw(_AMOUNTS),
-        f16_flops_per_s=draw(st.none() | _AMOUNTS),
-        int8_flops_per_s=draw(st.none() | _AMOUNTS),
-    )
-
-
 def test_the_roof_over_one_part_is_its_types_and_its_sets() -> None:
     """Integers over memory have the integers' peak and memory's bandwidth; the same in the cache has the cache's.
 
@@ -141,22 +129,6 @@ def test_the_roof_over_a_mixture_by_hand() -> None:
     assert roof.peak_flops_per_s == pytest.approx(2.8e9 / 3.25e-3)
     assert roof.bandwidth_bytes_per_s == pytest.approx(2.1e9 / 61e-3)
     assert work(part(), floats).roof(CEILINGS).bandwidth_bytes_per_s == pytest.approx(20e9)
-
-
-@given(any_work(), any_ceilings())
-def test_the_roof_is_the_time_that_nothing_undercuts(any_work: Work, ceilings: Ceilings) -> None:
-    """The attainable rate is the work over the longer of computing and moving it, whatever the mixture."""
-    flops, moved = any_work.flops, any_work.traffic_bytes
-    if not flops or not moved:
-        return
-    compute_s = sum(each.flops / fastest_flops_per_s(each.type, ceilings) for each in any_work.parts)
-    memory_s = 0.0
-    for each in any_work.parts:
-        memory_s += each.stored_bytes / ceilings.fastest_bandwidth_bytes_per_s(each.stored_set_bytes)
-        if any_work.counts_activations:
-            memory_s += each.activation_bytes / ceilings.fastest_bandwidth_bytes_per_s(each.activation_set_bytes)
-    attainable = any_work.roof(ceilings).attainable_flops_per_s(flops / moved)
-    assert attainable == pytest.approx(flops / max(compute_s, memory_s), rel=1e-9)
 
 
 @pytest.mark.parametrize(
