@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +87,25 @@ def standard_working_sets(device: OpenClDevice, most_allocation_bytes: int) -> t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Shape:
+    """How work is cut for a kind of device."""
+
+    in_chunks: bool
+    group: int
+    #: Items for each compute unit, of a stream and of arithmetic.
+    stream_items: int
+    arithmetic_items: int
+    #: Independent chains of an item: what hides the latency of an instruction, and fits in the registers.
+    accumulators: int
+
+
+#: Streams: one item a thread, all of which run at once. With more, one part of the working set after the other would be
+#: passed over many times, and a smaller cache measured than the one that holds the whole.
+_CPU_SHAPE = _Shape(in_chunks=True, group=1, stream_items=1, arithmetic_items=4, accumulators=12)
+_GPU_SHAPE = _Shape(in_chunks=False, group=256, stream_items=2048, arithmetic_items=2048, accumulators=8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """How work is cut for one device."""
 
@@ -95,7 +114,6 @@ class Cut:
     group: int
     stream_items: int
     arithmetic_items: int
-    #: Independent chains of an item: what hides the latency of an instruction, and fits in the registers.
     accumulators: int
 
     def options(self, part: str, width: int) -> list[str]:
@@ -123,20 +141,20 @@ class Cut:
         return self.arithmetic_items * self.accumulators * width * _STEP_FLOPS[part]
 
 
-#: By compute unit. Streams: one item a thread, all of which run at once. With more, one part of the working set after
-#: the other would be passed over many times, and a smaller cache measured than the one that holds the whole.
-_CPU_CUT = Cut(in_chunks=True, group=1, stream_items=1, arithmetic_items=4, accumulators=12)
-_GPU_CUT = Cut(in_chunks=False, group=256, stream_items=2048, arithmetic_items=2048, accumulators=8)
-
-
 def cut_for(device: OpenClDevice, most_group_items: int) -> Cut:
     """Return how work is cut for a device, a group of which has so many items at most."""
-    unit = _CPU_CUT if device.is_cpu else _GPU_CUT
-    group = min(unit.group, most_group_items)
+    shape = _CPU_SHAPE if device.is_cpu else _GPU_SHAPE
+    group = min(shape.group, most_group_items)
     stream, arithmetic = (
-        -(-device.compute_units * items // group) * group for items in (unit.stream_items, unit.arithmetic_items)
+        -(-device.compute_units * each // group) * group for each in (shape.stream_items, shape.arithmetic_items)
     )
-    return replace(unit, group=group, stream_items=stream, arithmetic_items=arithmetic)
+    return Cut(
+        in_chunks=shape.in_chunks,
+        group=group,
+        stream_items=stream,
+        arithmetic_items=arithmetic,
+        accumulators=shape.accumulators,
+    )
 
 
 def aligned(memory_bytes: int) -> int:
