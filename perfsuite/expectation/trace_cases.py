@@ -116,36 +116,34 @@ class LinearityExpectation:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of weights that have enough sizes for a line."""
-        kinds = dict.fromkeys(each.type for each in self.products)
-        return tuple(kind for kind in kinds if self._n_sizes(kind) >= LEAST_SIZES)
+        sizes: dict[str, set[int]] = {}
+        for each in self.products:
+            sizes.setdefault(each.type, set()).add(each.weight_bytes)
+        return tuple(kind for kind, found in sizes.items() if len(found) >= LEAST_SIZES)
 
     def slope_ns_per_byte(self, ceilings: Ceilings) -> float:
         """Return the time of a byte of weights, ns."""
         return 1e9 / ceilings.sustained_bandwidth_bytes_per_s(self.working_set_bytes)
-
-    def _n_sizes(self, kind: str) -> int:
-        return len({each.weight_bytes for each in self.products if each.type == kind})
 
 
 def linearity_expectation(workload: LlamaWorkload) -> LinearityExpectation:
     """Return the products of one step of decoding, from shapes and types alone."""
     graph = workload.graph(Phase.DECODE)
     return LinearityExpectation(
-        products=tuple(_products(graph)), working_set_bytes=sum(each.cost.parameter_bytes for each in graph)
+        products=tuple(
+            ProductSize(
+                role=each.role, layer=each.layer, type=each.sources[0].type, weight_bytes=each.cost.parameter_bytes
+            )
+            for each in graph
+            if each.op in PRODUCTS and each.cost.parameter_bytes
+        ),
+        working_set_bytes=sum(each.cost.parameter_bytes for each in graph),
     )
 
 
 def has_line(workload: LlamaWorkload) -> bool:
     """Whether a scenario decodes with weights of enough sizes."""
     return workload.has_graph and workload.scenario.n_gen > 0 and bool(linearity_expectation(workload).types)
-
-
-def _products(graph: tuple[Operator, ...]) -> Iterator[ProductSize]:
-    for each in graph:
-        if each.op in PRODUCTS and each.cost.parameter_bytes:
-            yield ProductSize(
-                role=each.role, layer=each.layer, type=each.sources[0].type, weight_bytes=each.cost.parameter_bytes
-            )
 
 
 #: Chance that a router without preference stays within its bounds.
@@ -310,7 +308,7 @@ def trace_cases(workload: LlamaWorkload, n_threads: int) -> Iterator[Case]:
     for name, is_there in (
         (ATTENTION_GROWTH, has_growth(workload)),
         (DECODE_LINEARITY, has_line(workload)),
-        (EXPERT_REUSE, _routes(workload)),
+        (EXPERT_REUSE, workload.scenario.n_gen > 0 and n_routed_layers(workload) > 0),
     ):
         if is_there:
             yield Case(case_id=f"{prefix}/{name}", kind=TRACE, phase=Phase.DECODE)
@@ -326,7 +324,3 @@ def n_routed_layers(workload: LlamaWorkload) -> int:
     """Return how many layers route their tokens to experts."""
     routed = (each.layer for each in workload.graph(Phase.DECODE) if each.op == "MUL_MAT_ID")
     return len(set(routed))
-
-
-def _routes(workload: LlamaWorkload) -> bool:
-    return workload.scenario.n_gen > 0 and n_routed_layers(workload) > 0

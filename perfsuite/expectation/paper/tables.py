@@ -103,29 +103,23 @@ class PrintedCell:
 def printed_cells(table: int) -> tuple[PrintedCell, ...]:
     """Return the printed values of a table. *Source*: LIFE, Tables 4 to 12."""
     path = files("perfsuite.expectation.paper") / "published" / f"table{table}.csv"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return tuple(_cell(table, line) for line in csv.DictReader(lines))
-
-
-def _cell(table: int, line: Mapping[str, str]) -> PrintedCell:
-    return PrintedCell(
-        table=table,
-        inputs=tuple((name, _input(text)) for name, text in line.items() if name not in _OTHER_COLUMNS),
-        metric=line.get("metric"),
-        printed=float(line["printed"]),
-        accept_low=_number(line["accept_low"]),
-        accept_high=_number(line["accept_high"]),
-        reproducible=line["reproducible"] == "yes",
-        note=line["note"] or "",
+    return tuple(
+        PrintedCell(
+            table=table,
+            inputs=tuple(
+                (name, int(text) if text.isdigit() else text)
+                for name, text in line.items()
+                if name not in _OTHER_COLUMNS
+            ),
+            metric=line.get("metric"),
+            printed=float(line["printed"]),
+            accept_low=float(line["accept_low"]) if line["accept_low"] else None,
+            accept_high=float(line["accept_high"]) if line["accept_high"] else None,
+            reproducible=line["reproducible"] == "yes",
+            note=line["note"] or "",
+        )
+        for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     )
-
-
-def _input(text: str) -> str | int:
-    return int(text) if text.isdigit() else text
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
 
 
 #: Positions before the first token. Recovered from the cells, which are 8192 positions of cache and operands apart

@@ -80,15 +80,12 @@ class StepCosts:
 def expanded(passes: Sequence[PassCost], which: Counts) -> StepCosts:
     """Return the steps of which step i is ``passes[which[i]]``; an operator that a pass lacks costs nothing in it."""
     names = dict.fromkeys(name for each in passes for name in each.by_operator)
-    return StepCosts(
-        by_operator={name: _arrays([each.by_operator.get(name, NO_COST) for each in passes], which) for name in names}
-    )
-
-
-def _arrays(costs: Sequence[OpCost], which: Counts) -> CostArrays:
-    return CostArrays(
-        **{name: np.array([getattr(cost, name) for cost in costs], dtype=np.int64)[which] for name in COST_FIELDS}
-    )
+    by_operator = {}
+    for name in names:
+        costs = [each.by_operator.get(name, NO_COST) for each in passes]
+        fields = {each: np.array([getattr(cost, each) for cost in costs], dtype=np.int64) for each in COST_FIELDS}
+        by_operator[name] = CostArrays(**{each: values[which] for each, values in fields.items()})
+    return StepCosts(by_operator=by_operator)
 
 
 #: Operations a second in one TOPS.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from perfsuite.errors import MeasurementError, PerfsuiteError
@@ -148,7 +149,8 @@ class Work:
 
     def __mul__(self, times: int) -> Work:
         """Do the same `times` times."""
-        return Work(parts=tuple(_times(part, times) for part in self.parts), counts_activations=self.counts_activations)
+        parts = (_with_amounts(part, lambda name, part=part: getattr(part, name) * times) for part in self.parts)
+        return Work(parts=tuple(parts), counts_activations=self.counts_activations)
 
     def __add__(self, other: Work) -> Work:
         """Do both."""
@@ -192,16 +194,11 @@ def _part(cost: CaseCost) -> WorkPart:
 
 
 def _joined(parts: Iterable[WorkPart]) -> tuple[WorkPart, ...]:
-
-    def key(part: WorkPart) -> tuple[str, int, int]:
-        return part.type, part.stored_set_bytes, part.activation_set_bytes
-
-    groups = groupby(sorted(parts, key=key), key=key)
-    return tuple(_together(tuple(group)) for _, group in groups)
-
-
-def _together(alike: Sequence[WorkPart]) -> WorkPart:
-    return _with_amounts(alike[0], lambda name: sum(getattr(part, name) for part in alike))
+    key = attrgetter("type", "stored_set_bytes", "activation_set_bytes")
+    groups = (tuple(group) for _, group in groupby(sorted(parts, key=key), key=key))
+    return tuple(
+        _with_amounts(alike[0], lambda name, alike=alike: sum(map(attrgetter(name), alike))) for alike in groups
+    )
 
 
 def _as_few_as_can_be(part: WorkPart) -> WorkPart:
@@ -210,10 +207,6 @@ def _as_few_as_can_be(part: WorkPart) -> WorkPart:
         return part
     set_bytes = part.stored_set_bytes * part.least_stored_bytes // part.stored_bytes
     return replace(part, stored_bytes=part.least_stored_bytes, stored_set_bytes=set_bytes)
-
-
-def _times(part: WorkPart, times: int) -> WorkPart:
-    return _with_amounts(part, lambda name: getattr(part, name) * times)
 
 
 def _with_amounts(part: WorkPart, amount: Callable[[str], int]) -> WorkPart:

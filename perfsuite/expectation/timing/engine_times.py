@@ -185,7 +185,8 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         if forecast is not None:
             phases[phase] = forecast
     if workload.projector is None and {*workload.graph_phases(), *workload.token_phases} <= set(phases):
-        phases[Phase.END_TO_END] = _end_to_end(workload, phases)
+        # Each bound with its like: what is wrong with one is likely to be wrong with all.
+        phases[Phase.END_TO_END] = _added((each, workload.occurrences(phase)) for phase, each in phases.items())
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 
 
@@ -208,11 +209,6 @@ def _graph_phases(
     if phase in PROMPT_PHASES and embedding:
         found[Phase.EMBEDDING] = times.part(embedding, phase.value)
     return found
-
-
-def _end_to_end(workload: LlamaWorkload, phases: Mapping[Phase, TimeForecast]) -> TimeForecast:
-    """Add the phases, each bound with its like: what is wrong with one is likely to be wrong with all."""
-    return _added((each, workload.occurrences(phase)) for phase, each in phases.items())
 
 
 def _added(weighted: Iterable[tuple[TimeForecast, int]]) -> TimeForecast:

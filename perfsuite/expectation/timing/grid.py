@@ -151,12 +151,10 @@ def typical_shapes(shapes: Iterable[OperatorShape]) -> tuple[OperatorShape, ...]
     by_family: dict[tuple[str, str], list[OperatorShape]] = {}
     for shape in shapes:
         by_family.setdefault(family(shape), []).append(shape)
-    return tuple(
-        _middle([shape for shape in members if shape.n_tokens == rows])
-        for members in by_family.values()
-        for rows in sorted({min(each.n_tokens for each in members), max(each.n_tokens for each in members)})
-    )
-
-
-def _middle(shapes: Sequence[OperatorShape]) -> OperatorShape:
-    return sorted(shapes, key=lambda shape: shape.n_inner * max(1, shape.n_outer))[len(shapes) // 2]
+    chosen = []
+    for members in by_family.values():
+        levels = {each.n_tokens for each in members}
+        for n_tokens in sorted({min(levels), max(levels)}):
+            alike = [shape for shape in members if shape.n_tokens == n_tokens]
+            chosen.append(sorted(alike, key=lambda shape: shape.n_inner * max(1, shape.n_outer))[len(alike) // 2])
+    return tuple(chosen)
