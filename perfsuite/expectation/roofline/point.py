@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
@@ -149,7 +149,7 @@ class Work:
 
     def __mul__(self, times: int) -> Work:
         """Do the same `times` times."""
-        parts = (_with_amounts(part, lambda name, part=part: getattr(part, name) * times) for part in self.parts)
+        parts = (replace(part, **{name: getattr(part, name) * times for name in _AMOUNTS}) for part in self.parts)
         return Work(parts=tuple(parts), counts_activations=self.counts_activations)
 
     def __add__(self, other: Work) -> Work:
@@ -196,9 +196,11 @@ def _part(cost: CaseCost) -> WorkPart:
 def _joined(parts: Iterable[WorkPart]) -> tuple[WorkPart, ...]:
     key = attrgetter("type", "stored_set_bytes", "activation_set_bytes")
     groups = (tuple(group) for _, group in groupby(sorted(parts, key=key), key=key))
-    return tuple(
-        _with_amounts(alike[0], lambda name, alike=alike: sum(map(attrgetter(name), alike))) for alike in groups
-    )
+    return tuple(replace(alike[0], **{name: _total(alike, name) for name in _AMOUNTS}) for alike in groups)
+
+
+def _total(parts: Sequence[WorkPart], name: str) -> Any:
+    return sum(getattr(part, name) for part in parts)
 
 
 def _as_few_as_can_be(part: WorkPart) -> WorkPart:
@@ -207,11 +209,6 @@ def _as_few_as_can_be(part: WorkPart) -> WorkPart:
         return part
     set_bytes = part.stored_set_bytes * part.least_stored_bytes // part.stored_bytes
     return replace(part, stored_bytes=part.least_stored_bytes, stored_set_bytes=set_bytes)
-
-
-def _with_amounts(part: WorkPart, amount: Callable[[str], int]) -> WorkPart:
-    amounts: dict[str, Any] = {name: amount(name) for name in _AMOUNTS}
-    return replace(part, **amounts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,18 @@ from typing import Any
 from perfsuite.cli.answer import Answer, Part, Sheet, figure
 from perfsuite.expectation.requests.analytic import BYTES_PER_GB, OPS_PER_TOPS
 from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.contradiction import (
+from perfsuite.expectation.roofline.published import (
     Contradiction,
     HeldRate,
+    PublishedDevice,
+    PublishedRate,
     SuspectPair,
     contradictions,
     hold,
+    published_devices,
+    published_rates,
     suspect_pairs,
 )
-from perfsuite.expectation.roofline.published import PublishedDevice, PublishedRate, published_devices, published_rates
 
 _UNITS = {Resource.BANDWIDTH: (BYTES_PER_GB, "GB/s"), Resource.COMPUTE: (OPS_PER_TOPS, "TFLOPS")}
 

@@ -8,8 +8,16 @@ from functools import cache
 import pytest
 
 from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.contradiction import LIMIT_RATIO, HeldRate, contradictions, hold, suspect_pairs
-from perfsuite.expectation.roofline.published import PublishedRate, published_devices, published_rates
+from perfsuite.expectation.roofline.published import (
+    LIMIT_RATIO,
+    HeldRate,
+    PublishedRate,
+    contradictions,
+    hold,
+    published_devices,
+    published_rates,
+    suspect_pairs,
+)
 from perfsuite.records.events import Phase
 
 SHORT = PublishedRate(
