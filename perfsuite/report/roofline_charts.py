@@ -85,12 +85,17 @@ def _scenario(run: RooflineRun, rows: Sequence[Row]) -> str:
     return f"Of whole runs: {'; '.join(said)}" if said else ""
 
 
+def _ends(rows: Sequence[Row], kind: RowKind, order: Callable[[Row], float]) -> tuple[Row, Row] | None:
+    """Return the first and the last of the rows of a kind; None of fewer than two."""
+    found = sorted((row for row in rows if row.kind is kind), key=order)
+    return (found[0], found[-1]) if len(found) > 1 else None
+
+
 def _depth(run: RooflineRun, rows: Sequence[Row]) -> str:
     said = []
     for kind in (RowKind.DECODE, RowKind.PREFILL):
-        found = sorted((row for row in rows if row.kind is kind), key=lambda row: row.value or 0.0)
-        if len(found) > 1:
-            first, last = found[0], found[-1]
+        if ends := _ends(rows, kind, lambda row: row.value or 0.0):
+            first, last = ends
             rates = [format_flops_per_s(run.point(row).flops_per_s) for row in (first, last)]
             said.append(f"{_SUBJECTS[kind]} goes from {rates[0]} to {rates[1]}{_if_within_spread(run, first, last)}")
             span = f"From {first.setting} to {last.setting} layers"
@@ -112,10 +117,10 @@ def _precision(run: RooflineRun, rows: Sequence[Row]) -> str:
 
 
 def _attention(run: RooflineRun, rows: Sequence[Row]) -> str:
-    found = sorted((r for r in rows if r.kind is RowKind.DECODE), key=lambda row: run.point(row).flops_per_s)
-    if len(found) < 2:
+    ends = _ends(rows, RowKind.DECODE, lambda row: run.point(row).flops_per_s)
+    if ends is None:
         return ""
-    least, most = found[0], found[-1]
+    least, most = ends
     rates = [format_flops_per_s(run.point(row).flops_per_s) for row in (most, least)]
     return (
         f"Decode has the highest rate with {most.setting.upper()} ({rates[0]}) and the lowest with "
@@ -125,10 +130,10 @@ def _attention(run: RooflineRun, rows: Sequence[Row]) -> str:
 
 def _slowest_step(noun: str) -> Callable[[RooflineRun, Sequence[Row]], str]:
     def tell(run: RooflineRun, rows: Sequence[Row]) -> str:
-        found = sorted((row for row in rows if row.kind is RowKind.DECODE), key=lambda row: row.time_ns)
-        if len(found) < 2:
+        ends = _ends(rows, RowKind.DECODE, lambda row: row.time_ns)
+        if ends is None:
             return ""
-        quick, slow = found[0], found[-1]
+        quick, slow = ends
         ratio = slow.time_ns / quick.time_ns
         beyond = _if_within_spread(run, quick, slow)
         return f"A token takes {ratio:.2f} times as long with {noun} {slow.setting} as with {quick.setting}{beyond}"
@@ -139,9 +144,8 @@ def _slowest_step(noun: str) -> Callable[[RooflineRun, Sequence[Row]], str]:
 def _threads(run: RooflineRun, rows: Sequence[Row]) -> str:
     said = []
     for kind in (RowKind.PREFILL, RowKind.DECODE):
-        found = sorted((row for row in rows if row.kind is kind), key=lambda row: row.subject.n_threads)
-        if len(found) > 1:
-            few, many = found[0], found[-1]
+        if ends := _ends(rows, kind, lambda row: row.subject.n_threads):
+            few, many = ends
             beyond = _if_within_spread(run, few, many)
             said.append(f"{_SUBJECTS[kind]} is {few.time_ns / many.time_ns:.2f} times as fast{beyond}")
             counts = f"With {many.setting} threads instead of {few.setting}"
