@@ -98,14 +98,6 @@ class EngineSubject:
     model: Weights | ModelShape | ModelSpec
 
 
-def find_subject(text: str) -> Subject:
-    """Find an architecture whose graph the suite writes itself; see `find_any_subject`."""
-    found = find_any_subject(text)
-    if isinstance(found, EngineSubject):
-        raise ArchitectureError(f"{text}: only the engine knows its graph; expected one of {', '.join(names())}")
-    return found
-
-
 def find_any_subject(text: str) -> Subject | EngineSubject:
     """Find a model by what a user gave.
 

@@ -17,7 +17,7 @@ from perfsuite.expectation.requests.subject import (
     Optimisations,
     Subject,
     engine_request,
-    find_subject,
+    find_any_subject,
     with_latent_attention,
 )
 from perfsuite.records.op_cost import NO_COST, OpCost
@@ -28,7 +28,7 @@ from perfsuite.workload.variant import find_variant, variant_names
 
 from ...catalogue_workloads import catalogue_weights
 
-LLAMA2 = find_subject("llama-2-7b")
+LLAMA2 = find_any_subject("llama-2-7b")
 
 
 def requested(variant: str | None, subject: Subject = LLAMA2, **changes: Any) -> EngineRequest:
@@ -65,7 +65,7 @@ def test_variants_become_types_and_settings(
 
 
 def test_tensors_of_the_subjects_own_count() -> None:
-    request = requested("bf16-int4", find_subject("smollm2-135m-q8_0"))
+    request = requested("bf16-int4", find_any_subject("smollm2-135m-q8_0"))
     assert request.tensor_types["blk.5.ffn_up.weight"] == "Q8_0"
 
 
