@@ -242,24 +242,23 @@ def pass_times(by_operator: Mapping[str, Counted], rates: DeviceRates) -> PassTi
 
 
 def forecast_grid(
-    cost: Counted,
+    cost: OpCost,
     *,
     peak_flops_per_s: ArrayLike,
     bandwidth_bytes_per_s: ArrayLike,
     compute_efficiency_ratio: ArrayLike = 1.0,
     memory_efficiency_ratio: ArrayLike = 1.0,
-    dispatch_s: ArrayLike = 0.0,
 ) -> PassTimes:
-    """Time one pass on every device of a grid.
+    """Time one pass on every device of a grid, without dispatches.
 
     The rates broadcast against each other: peaks of shape (n, 1) and bandwidths of shape (m,) give times of shape
     (n, m). The formulas are those of `pass_times`. *Source*: LIFE, Fig. 4 and 5.
     """
-    dispatch = cost.n_dispatches * np.asarray(dispatch_s, dtype=np.float64)
-    compute = cost.flops / np.multiply(compute_efficiency_ratio, peak_flops_per_s) + dispatch
-    memory = cost.moved_bytes / np.multiply(memory_efficiency_ratio, bandwidth_bytes_per_s) + dispatch
-    compute_s, memory_s, dispatch_s = np.broadcast_arrays(compute, memory, dispatch)
-    return PassTimes(compute_s=compute_s, memory_s=memory_s, dispatch_s=dispatch_s)
+    compute_s, memory_s = np.broadcast_arrays(
+        cost.flops / np.multiply(compute_efficiency_ratio, peak_flops_per_s),
+        cost.moved_bytes / np.multiply(memory_efficiency_ratio, bandwidth_bytes_per_s),
+    )
+    return PassTimes(compute_s=compute_s, memory_s=memory_s, dispatch_s=np.zeros_like(compute_s))
 
 
 def tpot_s(times: PassTimes, conventions: Conventions) -> Floats:
