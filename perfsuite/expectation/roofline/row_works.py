@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,28 +69,19 @@ def _steps(workload: LlamaWorkload) -> Iterator[Work]:
 _ON_THE_PROCESSOR = frozenset({"CPU", "BLAS", "OpenMP"})
 
 
-def bench_points(
-    runs: Sequence[BenchRun], ceilings: Ceilings, *, cache_dir: Path, name_or_path: str | None = None
-) -> tuple[Point, ...]:
-    """Place each test under the ceilings of the device that ran it.
+def bench_point(run: BenchRun, ceilings: Ceilings, *, cache_dir: Path, name_or_path: str | None = None) -> Point:
+    """Place a test under the ceilings of the device that ran it.
 
     The time is the median repetition over how often the test evaluates its work: once for ``pp`` and ``pp+tg``, once a
     token for ``tg``, whose work is the step in the middle. Raises PerfsuiteError as `bench_weights` does.
     """
-    found: dict[tuple[str, str, int, int], Weights] = {}
-    points = []
-    for run in runs:
-        if not set(run.backends.replace(" ", "").split(",")) <= _ON_THE_PROCESSOR:
-            raise PerfsuiteError(
-                f"{run.model_filename}, {run.test}: ran on {run.backends!r}; only runs of the backends "
-                f"{', '.join(sorted(_ON_THE_PROCESSOR))} are placed under a processor's ceilings"
-            )
-        key = (run.model_filename, run.model_type, run.model_n_params, run.model_size)
-        if key not in found:
-            found[key] = bench_weights(run, cache_dir=cache_dir, name_or_path=name_or_path)
-        case = f"llama-bench/{found[key].name}/{run.test}"
-        points.append(place(case, bench_work(run, found[key]), evaluation_ns(run), ceilings))
-    return tuple(points)
+    if not set(run.backends.replace(" ", "").split(",")) <= _ON_THE_PROCESSOR:
+        raise PerfsuiteError(
+            f"{run.model_filename}, {run.test}: ran on {run.backends!r}; only runs of the backends "
+            f"{', '.join(sorted(_ON_THE_PROCESSOR))} are placed under a processor's ceilings"
+        )
+    weights = bench_weights(run, cache_dir=cache_dir, name_or_path=name_or_path)
+    return place(f"llama-bench/{weights.name}/{run.test}", bench_work(run, weights), evaluation_ns(run), ceilings)
 
 
 def evaluation_ns(run: BenchRun) -> float:

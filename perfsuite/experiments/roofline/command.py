@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, check_picture, give, tell_picture
 from perfsuite.cli.command_help import Commands, add_command
@@ -21,7 +21,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.roofline.ceiling import Survey
 from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.row_works import bench_points, bench_weights
+from perfsuite.expectation.roofline.row_works import bench_point, bench_weights
 from perfsuite.expectation.roofline.sweeps import SWEEPS, SweepSubject, base_point, sweep_points
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.command_published import published_answer
@@ -38,13 +38,8 @@ if TYPE_CHECKING:
 
 def placed(runs: Iterable[BenchRun], survey: Survey, name_or_path: str | None) -> tuple[Point, ...]:
     """Place each test under the processor's ceilings with its number of threads."""
-    return tuple(
-        point
-        for run in runs
-        for point in bench_points(
-            [run], survey.of(run.n_threads), cache_dir=user_cache() / "models", name_or_path=name_or_path
-        )
-    )
+    given: Any = {"cache_dir": user_cache() / "models", "name_or_path": name_or_path}
+    return tuple(bench_point(run, survey.of(run.n_threads), **given) for run in runs)
 
 
 #: What says how to measure, and so nothing to a run that is stored.

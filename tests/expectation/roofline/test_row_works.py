@@ -13,7 +13,7 @@ from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.point import Regime, work_of
 from perfsuite.expectation.roofline.row_works import (
-    bench_points,
+    bench_point,
     bench_weights,
     bench_work,
     evaluation_ns,
@@ -136,7 +136,7 @@ def test_the_time_is_of_one_evaluation(runs: dict[str, BenchRun], test: str, tim
 def test_points_lie_where_the_tests_ran(runs: dict[str, BenchRun], tmp_path: Path) -> None:
     """Each point has its test's rate; generation is bound by memory and lies to the left of the prompt."""
     chosen = [runs["pp16"], runs["tg4"], runs["pp16+tg4"]]
-    prompt, step, both = bench_points(chosen, CEILINGS, cache_dir=tmp_path)
+    prompt, step, both = (bench_point(run, CEILINGS, cache_dir=tmp_path) for run in chosen)
     assert [point.case for point in (prompt, step, both)] == [
         f"llama-bench/smollm2-135m-q8_0/{name}" for name in ("pp16", "tg4", "pp16+tg4")
     ]
@@ -148,4 +148,4 @@ def test_points_lie_where_the_tests_ran(runs: dict[str, BenchRun], tmp_path: Pat
 def test_a_run_on_a_gpu_has_no_place_under_the_processor(runs: dict[str, BenchRun], tmp_path: Path) -> None:
     """Its backend is named, and those whose runs can be placed."""
     with pytest.raises(PerfsuiteError, match=r"pp16: ran on 'CUDA,CPU'; only runs of the backends BLAS, CPU, OpenMP"):
-        bench_points([replace(runs["pp16"], backends="CUDA,CPU")], CEILINGS, cache_dir=tmp_path)
+        bench_point(replace(runs["pp16"], backends="CUDA,CPU"), CEILINGS, cache_dir=tmp_path)
