@@ -26,7 +26,9 @@ class Picture:
 
 
 def _published() -> Chart:
-    return devices_chart((), [(device.name, device.roof) for device in published_devices() if device.roof is not None])
+    return devices_chart(
+        None, [(device.name, device.roof) for device in published_devices() if device.roof is not None]
+    )
 
 
 PICTURES: Mapping[str, Picture] = MappingProxyType(

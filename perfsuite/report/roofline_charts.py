@@ -274,34 +274,27 @@ def _label(row: Row) -> str:
     return words.get(row.sweep, row.setting)
 
 
-class _Device(NamedTuple):
-    """A roof in a picture of several, with the rows below it where it was measured here."""
+def devices_chart(run: RooflineRun | None, published: Sequence[tuple[str, Roof]]) -> XYChart:
+    """Return the classical roof of a measured device with its points, beside published ones, given by name.
 
-    name: str
-    roof: Roof
-    run: RooflineRun | None = None
-    rows: tuple[Row, ...] = ()
-
-    @property
-    def label(self) -> str:
-        return f"{self.name}, {ridge_words(self.roof)}"
-
-
-def devices_chart(runs: Sequence[RooflineRun], published: Sequence[tuple[str, Roof]]) -> XYChart:
-    """Return the classical roofs of measured devices with their points, beside published ones, given by name."""
-    devices = [*map(_measured, runs), *(_Device(name, roof) for name, roof in published)]
-    if not devices:
-        raise PerfsuiteError("roofline: there is no device, expected at least one run or published roof")
-    points = [each.run.point(row) for each in devices if each.run for row in each.rows]
-    faster = [each for each in map(_faster, devices) if each]
-    frame = frame_of(points, [*(each.roof for each in devices), *(roof for _, roof in faster)])
-    lines = (
-        *(roof_line(each.label, each.roof, frame) for each in devices),
-        *(roof_line(label, roof, frame, LineRole.FAINT) for label, roof in faster),
-    )
-    groups = tuple(series.group(each.run) for each in devices if each.run for series in _series(each.rows, each.label))
-    note = "; ".join([*map(conditions, runs), *(["roofs without points as published"] if published else [])])
-    return _framed(frame, title=_ridges_finding(devices), note=note, lines=lines, groups=groups)
+    The arithmetic that the points have is shown as well, where it is not FP32.
+    """
+    roofs, faster = [*published], list[tuple[str, Roof]]()
+    points, groups, notes = list[Point](), tuple[PointGroup, ...](), list[str]()
+    if run is not None:
+        rows, ceilings = _shown(run), run.survey.of(run.n_threads)
+        name, own = f"{run.device}, {format_count(run.n_threads, 'thread')}", memory_roof(ceilings)
+        roofs, points = [(name, own), *roofs], [run.point(row) for row in rows]
+        kind, roof = roof_above(arithmetic_roofs(ceilings), points) if points else ("", own)
+        if roof != own:
+            faster = [(f"{name}, {kind}, {format_flops_per_s(roof.peak_flops_per_s)}", roof)]
+        groups = tuple(series.group(run) for series in _series(rows, f"{name}, {ridge_words(own)}"))
+        notes = [conditions(run)]
+    frame = frame_of(points, [roof for _, roof in (*roofs, *faster)])
+    lines = [roof_line(f"{name}, {ridge_words(roof)}", roof, frame) for name, roof in roofs]
+    lines += [roof_line(label, roof, frame, LineRole.FAINT) for label, roof in faster]
+    notes += ["roofs without points as published"] if published else []
+    return _framed(frame, title=_ridges_finding(roofs), note="; ".join(notes), lines=tuple(lines), groups=groups)
 
 
 def _framed(frame: Frame, *, title: str, note: str, lines: tuple[Line, ...], groups: tuple[PointGroup, ...]) -> XYChart:
@@ -317,27 +310,11 @@ def _framed(frame: Frame, *, title: str, note: str, lines: tuple[Line, ...], gro
     return XYChart(title=title, note=note, panels=(panel,))
 
 
-def _measured(run: RooflineRun) -> _Device:
-    name = f"{run.device}, {format_count(run.n_threads, 'thread')}"
-    return _Device(name, memory_roof(run.survey.of(run.n_threads)), run, _shown(run))
-
-
-def _faster(device: _Device) -> tuple[str, Roof] | None:
-    """Return the roof of the arithmetic that a device's points have, where it is not FP32."""
-    if device.run is None or not device.rows:
-        return None
-    arithmetic = arithmetic_roofs(device.run.survey.of(device.run.n_threads))
-    name, roof = roof_above(arithmetic, [device.run.point(row) for row in device.rows])
-    label = f"{device.name}, {name}, {format_flops_per_s(roof.peak_flops_per_s)}"
-    return None if roof == device.roof else (label, roof)
-
-
-def _ridges_finding(devices: Sequence[_Device]) -> str:
-    least, *_, most = sorted((*devices, devices[0]), key=lambda each: each.roof.ridge_point)
-    low, high = (f"{each.roof.ridge_point:.2f}" for each in (least, most))
-    if least is most:
-        return f"{least.name}: the ridge lies at {low} FLOP/byte"
-    return f"Ridges lie between {low} FLOP/byte ({least.name}) and {high} ({most.name})"
+def _ridges_finding(roofs: Sequence[tuple[str, Roof]]) -> str:
+    (least, low), *_, (most, high) = sorted((*roofs, roofs[0]), key=lambda each: each[1].ridge_point)
+    if least == most:
+        return f"{least}: the ridge lies at {low.ridge_point:.2f} FLOP/byte"
+    return f"Ridges lie between {low.ridge_point:.2f} FLOP/byte ({least}) and {high.ridge_point:.2f} ({most})"
 
 
 def _shown(run: RooflineRun) -> tuple[Row, ...]:

@@ -45,14 +45,14 @@ PUBLISHED = ("board", Roof(peak_flops_per_s=512e9, bandwidth_bytes_per_s=34.1e9)
 
 def test_measured_and_published_roofs_are_told_apart() -> None:
     """Each with its name and ridge; only the measured one has points, and the roof of their arithmetic."""
-    chart = devices_chart([run_of(phases("base", "siso", 1.0))], [PUBLISHED])
+    chart = devices_chart(run_of(phases("base", "siso", 1.0)), [PUBLISHED])
     (panel,) = chart.panels
     main = [roof.label for roof in panel.lines if roof.role is LineRole.CURVE]
     assert main == ["host, 2 threads, ridge 10.00", "board, ridge 15.01"]
     assert {group.label for group in panel.groups} == {main[0]}
     assert chart.title == "Ridges lie between 10.00 FLOP/byte (host, 2 threads) and 15.01 (board)"
     assert chart.note == "host, 2 threads, llama.cpp 1, 2026-03-01; roofs without points as published"
-    (panel,) = devices_chart([run_of(phases("base", "siso", 1.0))], []).panels
+    (panel,) = devices_chart(run_of(phases("base", "siso", 1.0)), []).panels
     (side,) = (roof for roof in panel.lines if roof.role is LineRole.FAINT)
     assert side.label == "host, 2 threads, int8, 400 GFLOP/s"
 

@@ -43,7 +43,7 @@ def _charts(run: RooflineRun) -> Iterator[tuple[str, Chart]]:
         yield "memory", memory_chart(run.memory)
     yield "bandwidth", bandwidth_chart(run.survey)
     published = [(device.name, roof) for device in published_devices() if (roof := device.roof) is not None]
-    yield "devices", devices_chart((run,), published)
+    yield "devices", devices_chart(run, published)
 
 
 def roofline_plain(
