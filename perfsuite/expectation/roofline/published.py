@@ -201,6 +201,11 @@ def published_devices() -> tuple[PublishedDevice, ...]:
     )
 
 
+def published_roofs() -> tuple[tuple[str, Roof], ...]:
+    """Return the devices whose roof is known, by name."""
+    return tuple((device.name, roof) for device in published_devices() if (roof := device.roof) is not None)
+
+
 def published_rates() -> tuple[PublishedRate, ...]:
     """Return the rates and latencies of all papers, in the order of the files and within them."""
     return tuple(

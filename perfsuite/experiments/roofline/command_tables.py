@@ -11,7 +11,7 @@ from perfsuite.cli.answer import Part, Sheet, draw, fields_of
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate, Resource
 from perfsuite.expectation.roofline.point import Point, memory_roof
-from perfsuite.expectation.roofline.published import published_devices
+from perfsuite.expectation.roofline.published import published_roofs
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.experiments.roofline.checks import agreements, all_checks, paper_findings
 from perfsuite.records.chart import Chart
@@ -42,8 +42,7 @@ def _charts(run: RooflineRun) -> Iterator[tuple[str, Chart]]:
     if run.memory:
         yield "memory", memory_chart(run.memory)
     yield "bandwidth", bandwidth_chart(run.survey)
-    published = [(device.name, roof) for device in published_devices() if (roof := device.roof) is not None]
-    yield "devices", devices_chart(run, published)
+    yield "devices", devices_chart(run, published_roofs())
 
 
 def roofline_plain(
