@@ -7,9 +7,9 @@ Sums run over the operators of a pass, or of each decode step of a generation. *
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -97,40 +97,34 @@ S_PER_US = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Efficiency:
-    """The share of the peaks that an operator reaches, each above 0 and up to 1."""
-
-    compute_ratio: float = 1.0
-    memory_ratio: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Refuse what is no share."""
-        _check_share("--compute-efficiency", self.compute_ratio)
-        _check_share("--memory-efficiency", self.memory_ratio)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRates:
     """One device as LIFE's formulas see it; a value that no device has is a PerfsuiteError by its option's name."""
 
     #: Operations a second, of which a multiply-add is two.
     peak_flops_per_s: float
     bandwidth_bytes_per_s: float
-    #: What every operator reaches.
-    efficiency: Efficiency = field(default_factory=Efficiency)
+    #: The share of the peaks that every operator reaches.
+    compute_efficiency_ratio: float = 1.0
+    memory_efficiency_ratio: float = 1.0
     #: What issuing one operator adds.
     dispatch_s: float = 0.0
     #: Power while it computes; None where it is not known.
     power_w: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse rates, times and powers that no device has."""
-        _check_positive("--tops", self.peak_flops_per_s / OPS_PER_TOPS, "TOPS")
-        _check_positive("--bandwidth", self.bandwidth_bytes_per_s / BYTES_PER_GB, "GB/s")
-        if not 0.0 <= self.dispatch_s < math.inf:
-            _refuse("--dispatch-us", self.dispatch_s / S_PER_US, "microseconds, 0 or more")
-        if self.power_w is not None:
-            _check_positive("--power-w", self.power_w, "watts")
+        """Refuse shares, rates, times and powers that no device has."""
+        most, share = sys.float_info.max, "a share above 0 and up to 1"
+        for option, value, limit, accepted in (
+            ("--compute-efficiency", self.compute_efficiency_ratio, 1.0, share),
+            ("--memory-efficiency", self.memory_efficiency_ratio, 1.0, share),
+            ("--tops", self.peak_flops_per_s / OPS_PER_TOPS, most, "TOPS above 0"),
+            ("--bandwidth", self.bandwidth_bytes_per_s / BYTES_PER_GB, most, "GB/s above 0"),
+            ("--power-w", 1.0 if self.power_w is None else self.power_w, most, "watts above 0"),
+        ):
+            if not 0.0 < value <= limit:
+                raise PerfsuiteError(f"{option}={value:g}: expected {accepted}")
+        if not 0.0 <= self.dispatch_s <= most:
+            raise PerfsuiteError(f"--dispatch-us={self.dispatch_s / S_PER_US:g}: expected microseconds, 0 or more")
 
 
 def rates_of(
@@ -146,24 +140,11 @@ def rates_of(
     return DeviceRates(
         peak_flops_per_s=tops * OPS_PER_TOPS,
         bandwidth_bytes_per_s=bandwidth_gb_per_s * BYTES_PER_GB,
-        efficiency=Efficiency(compute_ratio=compute_efficiency, memory_ratio=memory_efficiency),
+        compute_efficiency_ratio=compute_efficiency,
+        memory_efficiency_ratio=memory_efficiency,
         dispatch_s=dispatch_us * S_PER_US,
         power_w=power_w,
     )
-
-
-def _check_positive(option: str, value: float, unit: str) -> None:
-    if not 0.0 < value < math.inf:
-        _refuse(option, value, f"{unit} above 0")
-
-
-def _check_share(option: str, value: float) -> None:
-    if not 0.0 < value <= 1.0:
-        _refuse(option, value, "a share above 0 and up to 1")
-
-
-def _refuse(option: str, value: float, accepted: str) -> None:
-    raise PerfsuiteError(f"{option}={value:g}: expected {accepted}")
 
 
 Floats = NDArray[np.float64]
@@ -231,8 +212,8 @@ def pass_times(by_operator: Mapping[str, Counted], rates: DeviceRates) -> PassTi
     zero: Any = np.float64(0.0)
     compute_s, memory_s, dispatch_s = zero, zero, zero
     for cost in by_operator.values():
-        compute_s = compute_s + cost.flops / (rates.efficiency.compute_ratio * rates.peak_flops_per_s)
-        memory_s = memory_s + cost.moved_bytes / (rates.efficiency.memory_ratio * rates.bandwidth_bytes_per_s)
+        compute_s = compute_s + cost.flops / (rates.compute_efficiency_ratio * rates.peak_flops_per_s)
+        memory_s = memory_s + cost.moved_bytes / (rates.memory_efficiency_ratio * rates.bandwidth_bytes_per_s)
         dispatch_s = dispatch_s + cost.n_dispatches * rates.dispatch_s
     return PassTimes(
         compute_s=np.asarray(compute_s + dispatch_s),
