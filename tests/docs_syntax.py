@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from _pytest.config import get_config
 
-from perfsuite.experiments.tracing.command import word_parser
 from perfsuite.cli.command_help import whole_parser
+from perfsuite.experiments.tracing.command import word_parser
 from perfsuite.plugin.registration import add_short_names
 
 from .docs_pages import ROOT

@@ -45,7 +45,6 @@ from perfsuite.measure.plan import (
     OverheadPlan,
     Plan,
     ProbePlan,
-    SurveyPlan,
     TurnsPlan,
 )
 from perfsuite.option_table import OPTIONS
@@ -142,12 +141,11 @@ class FakeDevice:
             raise MeasurementError("this release of llama.cpp cannot say a graph")
         self.plans.append(plan)
         answers: dict[type, Callable[[Any], dict[str, Any]]] = {
-            ProbePlan: lambda _: {"ceilings": deepcopy(CEILINGS), "contention": dict(QUIET)},
+            ProbePlan: self._probes,
             DevicesPlan: self._devices,
             KernelPlan: self._kernels,
             LlamaPlan: self._llama,
             OverheadPlan: self._overhead,
-            SurveyPlan: self._survey,
             OpenClCeilingsPlan: self._opencl_ceilings,
             IndependentPlan: self._independent,
         }
@@ -169,7 +167,12 @@ class FakeDevice:
         peak_bytes = round(usual.peak.predicted_bytes * self.memory_ratio)
         return replace(usual, timeline=replace(usual.timeline, peak_rss_bytes=peak_bytes))
 
-    def _survey(self, plan: SurveyPlan) -> dict[str, Any]:
+    def _probes(self, plan: ProbePlan) -> dict[str, Any]:
+        if plan.thread_counts:
+            return self._survey(plan)
+        return {"ceilings": deepcopy(CEILINGS), "contention": dict(QUIET)}
+
+    def _survey(self, plan: ProbePlan) -> dict[str, Any]:
         if self.survey_error:
             raise self.survey_error
         found = []

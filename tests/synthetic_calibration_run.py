@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.expectation.llama_workload import llama_workload
+from perfsuite.expectation.timing.calibration_plan import quick_architectures, reference_models
 from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import quick_architectures, reference_models
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, dump_record, load_plan, task_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.testing.engine_traces import evaluation

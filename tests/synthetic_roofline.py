@@ -11,10 +11,18 @@ from typing import Any
 
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.memory.need import MemoryNeed
-from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Ceiling, IndependentRate, Rate, Resource
+from perfsuite.expectation.roofline.ceiling import (
+    BANDWIDTH_KINDS,
+    CPU,
+    Ceiling,
+    IndependentRate,
+    Rate,
+    Resource,
+    Survey,
+)
+from perfsuite.expectation.roofline.point import Work, WorkPart
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, Subject
-from perfsuite.expectation.roofline.survey import Survey
-from perfsuite.expectation.roofline.work import Work, WorkPart
+from perfsuite.records.ceilings import Bandwidth, Ceilings
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
 
 N_THREADS = 2
@@ -58,6 +66,30 @@ def compute_ceiling(
         missing="the processor has none" if best_per_s is None else "",
     )
     return replace(ceiling, **changes)
+
+
+def processor_ceilings(*levels: tuple[int, float], copy_ratio: float = 1.0, **changes: Any) -> Ceilings:
+    """Return the ceilings of a processor: 0.4 TFLOP/s of floats, 1.6 of integers, and working sets with their rates.
+
+    Without any, caches of 1 and 10 MB have 400 and 200 GB/s, and memory has 50.
+    """
+    usual = Ceilings(
+        n_threads=N_THREADS,
+        bandwidths=tuple(
+            Bandwidth(
+                working_set_bytes=size,
+                read_bytes_per_s=per_s,
+                copy_bytes_per_s=per_s * copy_ratio,
+                triad_bytes_per_s=per_s,
+            )
+            for size, per_s in levels or ((10**6, 4e11), (10**7, 2e11), (10**8, 5e10))
+        ),
+        fp32_flops_per_s=4e11,
+        int8_flops_per_s=1.6e12,
+        f16_flops_per_s=None,
+        dispatch_ns=300,
+    )
+    return replace(usual, **changes)
 
 
 def ceilings(n_threads: int | None = N_THREADS, *, share: float = 1.0, **changes: Any) -> tuple[Ceiling, ...]:

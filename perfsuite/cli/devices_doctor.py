@@ -18,7 +18,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.bench_work import stored_bytes
+from perfsuite.expectation.roofline.row_works import stored_bytes
 from perfsuite.measure.ebpf_helper import ebpf_obstacle
 from perfsuite.measure.environment import environment_engine, environment_lock_folder, environment_opencl_vendors
 from perfsuite.measure.kernel_runtime import opencl_environment

@@ -35,11 +35,15 @@ from perfsuite.expectation.requests.analytic import (
     DeviceRates,
     rates_of,
 )
-from perfsuite.expectation.requests.composition import Passes, compose, passes_of
-from perfsuite.expectation.requests.engine_variant import engine_request
+from perfsuite.expectation.requests.composition import Passes, SpeculativePasses, compose, passes_of
 from perfsuite.expectation.requests.forecast import RequestForecast, forecast_request
-from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
-from perfsuite.expectation.requests.subject import EngineSubject, Optimisations, Subject, find_any_subject
+from perfsuite.expectation.requests.subject import (
+    EngineSubject,
+    Optimisations,
+    Subject,
+    engine_request,
+    find_any_subject,
+)
 from perfsuite.expectation.speculation import Speculation, check_vocabularies
 from perfsuite.expectation.timing.engine_times import EngineTimes, phase_shapes
 from perfsuite.experiments.said_passes import SaidPasses
@@ -327,5 +331,5 @@ def _figures(device: _Measured) -> tuple[float, float, float]:
     return (
         ceilings.fp32_flops_per_s / OPS_PER_TOPS,
         ceilings.bandwidths[-1].read_bytes_per_s / BYTES_PER_GB,
-        ceilings.dispatch_ns / NS_PER_S / S_PER_US,
+        (ceilings.dispatch_ns or 0) / NS_PER_S / S_PER_US,
     )

@@ -10,13 +10,13 @@ from perfsuite.cli.answer import Answer, Records, check_picture, draw, give
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.paper import figures
-from perfsuite.expectation.roofline.published import published_devices
+from perfsuite.expectation.roofline.published import published_roofs
 from perfsuite.records.chart import Chart
 from perfsuite.report.roofline_charts import devices_chart
 
 
 def _published() -> Chart:
-    return devices_chart((), [(device.name, device.roof) for device in published_devices() if device.roof is not None])
+    return devices_chart(None, published_roofs())
 
 
 #: By name: what a picture shows in a few words, and what computes it.

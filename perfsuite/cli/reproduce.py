@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.expectation.paper.decode_tables import PAPER_TABLES, ReproducedRow, reproduce
-from perfsuite.expectation.paper.table_row import Inputs
+from perfsuite.expectation.paper.tables import PAPER_TABLES, Inputs, ReproducedRow, reproduce
 
 _LEGEND = """error: the largest of the reproducible cells in a line, most of it the rounding of what is printed
 * not reproducible: a misprint, a coarse grid, or another prompt than the line's"""

@@ -77,7 +77,6 @@ def engine_kernel_cases(
 
 
 def _role_costs(workload: LlamaWorkload, phase: Phase) -> dict[str, tuple[CaseCost, ...]]:
-    """Return the costs by role; none of a role with an operator whose cost is not known."""
     if phase not in workload.known_phases:
         return {}
     graph = workload.graph(phase)
@@ -105,7 +104,8 @@ def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
     costs |= _draft_costs(workload)
     if workload.token_phases:
         costs |= _token_costs(workload.n_vocab)
-    costs[Phase.END_TO_END] = _end_to_end(workload, costs) if all(costs.values()) else ()
+    whole = (part for phase, parts in costs.items() for part in parts * workload.occurrences(phase))
+    costs[Phase.END_TO_END] = tuple(whole) if all(costs.values()) else ()
     return costs
 
 
@@ -132,10 +132,6 @@ def _token_costs(n_vocab: int | None) -> dict[Phase, tuple[CaseCost, ...]]:
         phase: (CaseCost(cost=cost, type="f32", working_set_bytes=cost.moved_bytes),)
         for phase, cost in zip(TOKEN_PHASES, (copy, softmax, sampling), strict=True)
     }
-
-
-def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]]) -> tuple[CaseCost, ...]:
-    return tuple(part for phase, parts in costs.items() for part in parts * workload.occurrences(phase))
 
 
 def _parts(

@@ -24,11 +24,11 @@ import numpy.typing as npt
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.graph import Batch, Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.expectation.op_rule import row_terms
 from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.timing.features import family, features, shape_of
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import nonnegative_weights
-from perfsuite.expectation.timing.shape_rules import row_terms
 from perfsuite.records.codec import Amount, Name, Size, read_json, to_plain
 from perfsuite.records.counts import CountedWork
 from perfsuite.records.events import Phase
@@ -167,7 +167,6 @@ def fitted_ratios(roles: Iterable[CountedRole]) -> tuple[Ratio, ...]:
 
 
 def _batches(workload: LlamaWorkload, phase: Phase) -> Sequence[Batch]:
-    """Return all evaluations of a phase, each step of decode among them."""
     scenario = workload.scenario
     if phase is not Phase.DECODE:
         return workload.batches(phase)

@@ -62,17 +62,13 @@ def expected_part_ns(part: CaseCost, ceilings: Ceilings) -> float:
     memory_s = cost.parameter_bytes / ceilings.sustained_bandwidth_bytes_per_s(part.working_set_bytes)
     memory_s += activation_bytes / ceilings.sustained_bandwidth_bytes_per_s(passed_bytes)
     compute_s = cost.flops / ceilings.fp32_flops_per_s
-    return max(compute_s, memory_s) * 1e9 + cost.n_dispatches * ceilings.dispatch_ns
+    return max(compute_s, memory_s) * 1e9 + cost.n_dispatches * (ceilings.dispatch_ns or 0)
 
 
 def floor_time_ns(costs: Sequence[CaseCost], ceilings: Ceilings) -> float:
     """Return the time below which physics forbids, ns: every part on its fastest path, and nothing else to do."""
-    compute_s = sum(part.cost.flops / _fastest_flops_per_s(ceilings) for part in costs)
+    compute_s = sum(part.cost.flops / ceilings.fastest_flops_per_s for part in costs)
     memory_s = sum(
         part.floor_parameter_bytes / ceilings.fastest_bandwidth_bytes_per_s(part.working_set_bytes) for part in costs
     )
     return max(compute_s, memory_s) * 1e9
-
-
-def _fastest_flops_per_s(ceilings: Ceilings) -> float:
-    return max(ceilings.fp32_flops_per_s, ceilings.int8_flops_per_s, ceilings.f16_flops_per_s or 0.0)

@@ -16,12 +16,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.graphs.attention import attention, output_projection
-from perfsuite.expectation.graphs.latent_attention import absorbed_attention, decompressed_attention
-from perfsuite.expectation.graphs.linear import expert_linear, linear, norm, product
-from perfsuite.expectation.graphs.operator import Operator, shape, total_cost, with_distinct_roles
-from perfsuite.expectation.graphs.place import Place
-from perfsuite.expectation.graphs.request import KV_PADDING, Batch, Settings, refusal
+from perfsuite.expectation.graphs.attention import (
+    absorbed_attention,
+    attention,
+    decompressed_attention,
+    output_projection,
+)
+from perfsuite.expectation.graphs.operator import (
+    KV_PADDING,
+    Batch,
+    Operator,
+    Settings,
+    refusal,
+    shape,
+    total_cost,
+    with_distinct_roles,
+)
+from perfsuite.expectation.graphs.place import Place, expert_linear, linear, norm, product
 from perfsuite.workload.architecture import Architecture, MixtureOfExperts
 from perfsuite.workload.families import FAMILIES, FeedForward
 
@@ -197,7 +208,6 @@ def _any_feed_forward(place: Place) -> Iterator[Operator]:
 
 
 def _gathered(place: Place, role: str) -> Iterator[Operator]:
-    """Write the gather of the rows that give logits, in the last layer."""
     if place.is_last:
         n_embd, n_outputs = place.architecture.n_embd, place.batch.n_outputs
         sources = (place.activation(n_embd), shape("i32", n_outputs))

@@ -132,7 +132,6 @@ def _drafting(text: str, models_dir: Path) -> Drafting:
 
 
 def _checked_step(workload: LlamaWorkload) -> LlamaWorkload:
-    """Refuse chunks that would cut a decode step."""
     n_tokens = workload.step(1).n_tokens
     if n_tokens > workload.n_ubatch:
         at_once = f"--ubatch-size={workload.n_ubatch}"

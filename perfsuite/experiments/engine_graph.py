@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfsuite.errors import ArchitectureError, PerfsuiteError
-from perfsuite.expectation.engine_graphs import GraphKey
-from perfsuite.expectation.ggml_cost import TensorShape, cost_of
-from perfsuite.expectation.graphs.operator import Operator
+from perfsuite.expectation.graphs.operator import Operator, TensorShape
+from perfsuite.expectation.llama_workload import GraphKey
+from perfsuite.expectation.op_rules import cost_of
 from perfsuite.records.events import Node, Tensor
 from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.trace.operators import RecordedOperator, timed_operators

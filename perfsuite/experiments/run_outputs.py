@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from perfsuite import __version__
-from perfsuite.expectation.roofline.work import work_of
+from perfsuite.expectation.roofline.point import work_of
 from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.experiments.session import PerfSession
 from perfsuite.records.case import Case

@@ -14,10 +14,8 @@ from typing import Any
 import msgspec
 
 from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
-from perfsuite.expectation.engine_graphs import EngineGraphs, GraphKey, graph_key
-from perfsuite.expectation.graphs.operator import Operator
-from perfsuite.expectation.graphs.request import Batch
-from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.expectation.graphs.operator import Batch, Operator
+from perfsuite.expectation.llama_workload import EngineGraphs, GraphKey, LlamaWorkload, graph_key
 from perfsuite.experiments.engine_graph import STAND_IN_OUTPUTS, said_operators
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board

@@ -10,10 +10,9 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.graph import KV_PADDING, Batch, Settings
 from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
 from perfsuite.expectation.operators.tiling import padded
+from perfsuite.expectation.requests.analytic import StepCosts, expanded
 from perfsuite.expectation.requests.engine_passes import added, graph_cost, step_batches
-from perfsuite.expectation.requests.engine_variant import WEIGHT_TYPES, cache_type
-from perfsuite.expectation.requests.step_costs import StepCosts, expanded
-from perfsuite.expectation.requests.subject import EngineSubject, Optimisations
+from perfsuite.expectation.requests.subject import WEIGHT_TYPES, EngineSubject, Optimisations, cache_type
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.model_tensors import with_engine_tensors

@@ -11,10 +11,10 @@ from statistics import median
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.memory.comparison import MemoryRecord
+from perfsuite.expectation.roofline.point import Work
 from perfsuite.expectation.roofline.roofline_run import Row, RowKind, subject_of
 from perfsuite.expectation.roofline.row_works import PHASE_KINDS, row_works
 from perfsuite.expectation.roofline.sweeps import SweepPoint
-from perfsuite.expectation.roofline.work import Work
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout

@@ -30,9 +30,9 @@ def best_ceilings(
     A store that cannot be read or written is left alone: the run goes on with what it measured itself. `board` is the
     identity of one that was reached over a link; None is this machine.
     """
-    path = _path(fingerprint, measured.n_threads, cache_dir, board)
-    stored = _stored(path)
-    best = merge_ceilings((stored, measured)) if stored and _are_alike(stored, measured) else measured
+    path, best = _path(fingerprint, measured.n_threads, cache_dir, board), measured
+    with suppress(MeasurementError):
+        best = merge_ceilings((_read(path), measured))
     with suppress(MeasurementError):
         write_json(path, best.to_plain(), MeasurementError)
     return best
@@ -42,28 +42,18 @@ def stored_ceilings(
     fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path, board: str | None = None
 ) -> Ceilings | None:
     """Return the best that this machine, or that board, has shown with so many threads; None where nothing is there."""
-    return _stored(_path(fingerprint, n_threads, cache_dir, board))
+    try:
+        return _read(_path(fingerprint, n_threads, cache_dir, board))
+    except MeasurementError:
+        return None
 
 
 def _path(fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path, board: str | None) -> Path:
     return device_file(cache_dir / "ceilings", fingerprint, n_threads, board=board)
 
 
-def _stored(path: Path) -> Ceilings | None:
-    try:
-        return Ceilings.from_plain(plain_json(path, MeasurementError, "measure again"))
-    except MeasurementError:
-        return None
-
-
-def _are_alike(first: Ceilings, second: Ceilings) -> bool:
-    """Tell whether two sets were measured at the same working sets and with the same arithmetic."""
-
-    def shape(ceilings: Ceilings) -> tuple[object, ...]:
-        sizes = tuple(level.working_set_bytes for level in ceilings.bandwidths)
-        return ceilings.n_threads, sizes, ceilings.f16_flops_per_s is None
-
-    return shape(first) == shape(second)
+def _read(path: Path) -> Ceilings:
+    return Ceilings.from_plain(plain_json(path, MeasurementError, "measure again"))
 
 
 #: How long the probes take together, ms.

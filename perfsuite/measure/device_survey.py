@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from perfsuite.device.profile import Profile, TheoreticalPeak
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource, Survey
 from perfsuite.measure.board.protocol import Board, build_logs
-from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, SurveyPlan
+from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, ProbePlan
+from perfsuite.measure.probes import thread_counts
 
 #: Time for each; both together stay within 60 s, start and compilers included.
 CPU_BUDGET_MS = 20_000
@@ -29,22 +29,15 @@ class SurveyRequest:
     profile: Profile
     board: Board
     n_threads: int
-    thread_counts: tuple[int, ...]
     #: Where the logs of failed builds go, on this machine.
     log_dir: Path
     #: Part of the name of an OpenCL platform that must be there; None takes the profile's, or the best there is.
     opencl_platform: str | None = None
-    cpu_budget_ms: int = CPU_BUDGET_MS
-    opencl_budget_ms: int = OPENCL_BUDGET_MS
 
     @property
     def platform(self) -> str | None:
         """The OpenCL platform that was asked for, or else the profile's."""
         return self.opencl_platform or self.profile.opencl_platform
-
-    def opencl_environment(self) -> Mapping[str, str]:
-        """Return the variables of a process that uses OpenCL there."""
-        return self.board.facts().opencl_environment
 
 
 def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Survey:
@@ -53,15 +46,16 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
     Raises `MeasurementError` where the processor's probes failed, or an OpenCL platform was asked for and cannot be
     used.
     """
+    facts = request.board.facts()
     if request.opencl_platform:
         devices = DevicesPlan(platform=request.opencl_platform)
-        request.board.run(devices, extra_environment=request.opencl_environment())  # raises before minutes are spent
+        request.board.run(devices, extra_environment=facts.opencl_environment)  # raises before minutes are spent
     progress("ceilings of the processor")
-    plan = SurveyPlan(
-        cache_dir=str(request.board.facts().cache_dir),
+    plan = ProbePlan(
+        cache_dir=str(facts.cache_dir),
         n_threads=request.n_threads,
-        thread_counts=request.thread_counts,
-        budget_ms=request.cpu_budget_ms,
+        thread_counts=thread_counts(facts.usable_threads),
+        budget_ms=CPU_BUDGET_MS,
     )
     ceilings = [Ceiling.from_plain(plain) for plain in request.board.run(plan)["ceilings"]]
     progress("ceilings of OpenCL")
@@ -104,9 +98,9 @@ def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceilin
 
 def _opencl_ceilings(request: SurveyRequest) -> list[Ceiling]:
     log_dir = str(build_logs(request.board, request.log_dir))
-    plan = OpenClCeilingsPlan(platform=request.platform, budget_ms=request.opencl_budget_ms, log_dir=log_dir)
+    plan = OpenClCeilingsPlan(platform=request.platform, budget_ms=OPENCL_BUDGET_MS, log_dir=log_dir)
     try:
-        payload = request.board.run(plan, extra_environment=request.opencl_environment())
+        payload = request.board.run(plan, extra_environment=request.board.facts().opencl_environment)
     except (MeasurementError, OpenClError) as error:
         if request.opencl_platform:
             raise

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
-from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
+from perfsuite.expectation.memory.need import CPU_FEATURES
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import load_engine_library, native_fields
 from perfsuite.measure.plan import LlamaPlan, dump_plan, load_plan

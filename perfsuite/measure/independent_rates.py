@@ -6,20 +6,75 @@ import platform
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from xml.etree import ElementTree
 
+import numpy as np
+
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.ceiling import CPU, IndependentRate, Resource
 from perfsuite.measure import launch
-from perfsuite.measure.independent_numpy import blas_environment
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, IndependentPlan
 from perfsuite.measure.probes import MEMORY_OVER_CACHE, largest_working_set
 from perfsuite.units import format_count
+
+#: Rows of the square matrices: large enough that a blocked product works from the caches.
+_ORDERS = (1024, 2048)
+_LEAST_REPETITIONS = 3
+_VALUE_BYTES = 4
+
+
+def blas_environment(n_threads: int) -> dict[str, str]:
+    """Return the variables by which the BLAS libraries that NumPy comes with take their number of threads."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    return dict.fromkeys(names, str(n_threads))
+
+
+def measure_numpy(*, n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
+    """Measure a product of F32 matrices, and a copy and a sum of arrays on one thread, as NumPy knows no other.
+
+    A product of two matrices of order n is 2 n³ FLOPs. ``np.copyto(a, b)`` moves two arrays, ``np.add(b, c, out=a)``
+    three, as a triad does; the arrays together take ``working_set_bytes``.
+    """
+    share_ns = budget_ms * 1_000_000 // (len(_ORDERS) + 2)
+    product = max(2 * order**3 / _least_s(_product(order), share_ns) for order in _ORDERS)
+    pair, three = (np.ones((n, working_set_bytes // n // _VALUE_BYTES), dtype=np.float32) for n in (2, 3))
+    copy_s = _least_s(lambda: np.copyto(pair[0], pair[1]), share_ns)
+    add_s = _least_s(lambda: np.add(three[1], three[2], out=three[0]), share_ns)
+    return (
+        _rate(Resource.COMPUTE, "fp32", n_threads, product),
+        _rate(Resource.BANDWIDTH, "copy", 1, pair.nbytes / copy_s),
+        _rate(Resource.BANDWIDTH, "triad", 1, three.nbytes / add_s),
+    )
+
+
+def _product(order: int) -> Callable[[], object]:
+    a, b = (np.full((order, order), value, dtype=np.float32) for value in (0.5, 0.25))
+    out = np.empty_like(a)
+    return lambda: np.matmul(a, b, out=out)
+
+
+def _least_s(work: Callable[[], object], share_ns: int) -> float:
+    work()
+    times_ns: list[int] = []
+    began_ns = time.perf_counter_ns()
+    while len(times_ns) < _LEAST_REPETITIONS or time.perf_counter_ns() - began_ns < share_ns:
+        start_ns = time.perf_counter_ns()
+        work()
+        times_ns.append(time.perf_counter_ns() - start_ns)
+    return max(1, min(times_ns)) * 1e-9
+
+
+def _rate(resource: Resource, kind: str, n_threads: int, best_per_s: float) -> IndependentRate:
+    return IndependentRate(
+        program="numpy", resource=resource, kind=kind, processor=CPU, n_threads=n_threads, best_per_s=best_per_s
+    )
+
 
 #: Time for NumPy; other programs take what they take.
 BOUNDS_BUDGET_MS = 2_000
@@ -233,10 +288,10 @@ def rates_on_processor(
     n_threads: int,
     working_set_bytes: int,
     budget_ms: int,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None],
     programs: Programs = _OWN,
 ) -> tuple[IndependentRate, ...]:
-    """Run the processor's programs that are there; a failure is reported where `tell` is given, and raised else."""
+    """Run the processor's programs that are there; a failure is reported."""
     runs: dict[str, Callable[[], tuple[IndependentRate, ...]]] = {
         "numpy": lambda: _numpy(n_threads, working_set_bytes, budget_ms, programs),
         "likwid-bench": lambda: _likwid(n_threads, working_set_bytes, programs),
@@ -247,14 +302,12 @@ def rates_on_processor(
 
 
 def attempted(
-    run: Callable[[], tuple[IndependentRate, ...]], tell: Callable[[str], None] | None
+    run: Callable[[], tuple[IndependentRate, ...]], tell: Callable[[str], None]
 ) -> tuple[IndependentRate, ...]:
-    """Return what a program measured; where it fails and `tell` is given, tell why, and return nothing."""
+    """Return what a program measured; where it fails, tell why, and return nothing."""
     try:
         return run()
     except MeasurementError as error:
-        if tell is None:
-            raise
         tell(str(error))
         return ()
 
@@ -288,7 +341,6 @@ def _likwid(n_threads: int, working_set_bytes: int, programs: Programs) -> tuple
 
 
 def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run a program with a few variables more, which ``env`` sets, and return what it printed."""
     variables = [f"{name}={value}" for name, value in environment.items()]
     try:
         done = subprocess.run(

@@ -261,24 +261,17 @@ class KernelPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbePlan(Plan):
-    """One replicate of the native ceiling probes."""
+    """The processor's ceilings: one replicate of the probes, or a survey of several numbers of threads.
+
+    A survey is a ladder of working sets, fine for `n_threads` and coarse for the others, and all types of number.
+    """
 
     task = "probes"
     cache_dir: str
     n_threads: int
     budget_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyPlan(Plan):
-    """All ceilings of the processor: a ladder of working sets and all types of number, by number of threads."""
-
-    task = "survey"
-    cache_dir: str
-    #: Whose ladder is fine, and the others.
-    n_threads: int
-    thread_counts: tuple[int, ...]
-    budget_ms: int
+    #: Those of a survey.
+    thread_counts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
 
 
 def _run_independent(plan: plans.IndependentPlan) -> dict[str, Any]:
-    from perfsuite.measure.independent_numpy import measure_numpy
+    from perfsuite.measure.independent_rates import measure_numpy
 
     with contended() as contention:
         rates = measure_numpy(

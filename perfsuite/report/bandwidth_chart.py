@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Rate, Resource
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Rate, Resource, Survey
 from perfsuite.records.chart import Axis, Line, Scale, XYChart, XYPanel
 from perfsuite.units import format_bytes, format_bytes_per_s, format_count, to_giga_per_s, to_mebibytes
 

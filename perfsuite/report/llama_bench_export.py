@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import N_UBATCH
-from perfsuite.expectation.roofline.bench_work import stored_bytes, stored_values
+from perfsuite.expectation.roofline.row_works import stored_bytes, stored_values
 from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
 from perfsuite.records.run_json import moment_of

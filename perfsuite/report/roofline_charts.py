@@ -1,19 +1,16 @@
-"""The roofline pictures of a run: its sweeps, its operators, and the device among others."""
+"""The roofline pictures of a run: its sweeps, its operators, the device among others, and what they show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.ceiling import CPU
-from perfsuite.expectation.roofline.point import Point
+from perfsuite.expectation.roofline.point import Point, Regime, Roof, memory_roof, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.expectation.roofline.sweeps import BASE
 from perfsuite.records.chart import Axis, Line, LineRole, PointGroup, Scale, XYChart, XYPanel
-from perfsuite.report.roofline_findings import KIND_WORDS, conditions, operators_finding, sweep_finding, whole_run_ns
 from perfsuite.report.roofline_roofs import (
     Frame,
     arithmetic_roofs,
@@ -25,6 +22,191 @@ from perfsuite.report.roofline_roofs import (
     side_roofs,
 )
 from perfsuite.units import format_bytes_per_s, format_count, format_flops_per_s, to_giga_per_s
+
+KIND_WORDS: Mapping[RowKind, str] = MappingProxyType(
+    {
+        RowKind.PREFILL: "prefill",
+        RowKind.DECODE: "decode only",
+        RowKind.WHOLE_RUN: "whole run",
+        RowKind.OPERATOR: "operator",
+    }
+)
+_SUBJECTS = {RowKind.PREFILL: "prefill", RowKind.DECODE: "decode", RowKind.WHOLE_RUN: "a whole run"}
+_LIMITS = {Regime.MEMORY: "memory", Regime.COMPUTE: "arithmetic"}
+
+
+def _attained(run: RooflineRun, rows: Sequence[Row]) -> str:
+    """Tell for each kind which share of its roof its points reach: ``decode runs at 27 % of what memory allows``."""
+    said = [
+        f"{_SUBJECTS[kind]} runs at {_percents(points)} of what {_limit(points)} allows"
+        for kind in _SUBJECTS
+        if (points := [run.point(row) for row in rows if row.kind is kind])
+    ]
+    return ", ".join(said[:2])
+
+
+def sweep_finding(sweep: str, run: RooflineRun, rows: Sequence[Row]) -> str:
+    """Return what a sweep shows; one that has no sentence of its own tells which shares are reached."""
+    told = (_FINDINGS[sweep](run, rows) if sweep in _FINDINGS else "") or _attained(run, rows)
+    return told[:1].upper() + told[1:]
+
+
+def operators_finding(run: RooflineRun, rows: Sequence[Row]) -> str:
+    """Tell which operator takes the most time, and where it stands."""
+    longest = max(rows, key=whole_run_ns)
+    share = whole_run_ns(longest) / sum(map(whole_run_ns, rows))
+    point = run.point(longest)
+    return (
+        f"{_named(longest)} takes {_percent(share)} of the time in operators, at {_percent(point.attainable_ratio)} of "
+        f"what {_LIMITS[point.regime]} allows"
+    )
+
+
+def conditions(run: RooflineRun) -> str:
+    """Tell the device, its threads, the engine and the day of a run."""
+    threads = format_count(run.n_threads, "thread")
+    return f"{run.device}, {threads}, {run.engine}, {run.recorded_at.partition('T')[0]}"
+
+
+def whole_run_ns(row: Row) -> float:
+    """Return what an operator takes in a whole run: that of a step once for every token generated."""
+    return row.time_ns * (row.subject.n_gen if row.role.startswith("decode/") else 1)
+
+
+def _scenario(run: RooflineRun, rows: Sequence[Row]) -> str:
+    said = []
+    for regime, words in _LIMITS.items():
+        within = [row for row in rows if row.kind is RowKind.WHOLE_RUN and run.point(row).regime is regime]
+        if within:
+            chosen = within[nearest([run.point(row).potential for row in within])]
+            name = chosen.setting.upper()
+            many = f"{name} is nearest to the ridge of the {len(within)} that {words} limits"
+            said.append(many if len(within) > 1 else f"{words} limits {name} only")
+    return f"Of whole runs: {'; '.join(said)}" if said else ""
+
+
+def _ends(rows: Sequence[Row], kind: RowKind, order: Callable[[Row], float]) -> tuple[Row, Row] | None:
+    """Return the first and the last of the rows of a kind; None of fewer than two."""
+    found = sorted((row for row in rows if row.kind is kind), key=order)
+    return (found[0], found[-1]) if len(found) > 1 else None
+
+
+def _depth(run: RooflineRun, rows: Sequence[Row]) -> str:
+    said = []
+    for kind in (RowKind.DECODE, RowKind.PREFILL):
+        if ends := _ends(rows, kind, lambda row: row.value or 0.0):
+            first, last = ends
+            rates = [format_flops_per_s(run.point(row).flops_per_s) for row in (first, last)]
+            said.append(f"{_SUBJECTS[kind]} goes from {rates[0]} to {rates[1]}{_if_within_spread(run, first, last)}")
+            span = f"From {first.setting} to {last.setting} layers"
+    return f"{span} {', '.join(said)}" if said else ""
+
+
+def _length(run: RooflineRun, rows: Sequence[Row]) -> str:
+    found = sorted((row for row in rows if row.kind is RowKind.PREFILL), key=lambda row: row.value or 0.0)
+    limited = [row for row in found if run.point(row).regime is Regime.COMPUTE]
+    if not limited:
+        return ""
+    return f"From {limited[0].setting} tokens arithmetic limits prefill; {_attained(run, rows)}"
+
+
+def _precision(run: RooflineRun, rows: Sequence[Row]) -> str:
+    found = [row for row in rows if row.kind is RowKind.DECODE]
+    said = [f"{run.point(row).operational_intensity:.2f} with {row.setting.upper()}" for row in found]
+    return f"Decode's operational intensity in FLOP/byte is {', '.join(said)}" if said else ""
+
+
+def _attention(run: RooflineRun, rows: Sequence[Row]) -> str:
+    ends = _ends(rows, RowKind.DECODE, lambda row: run.point(row).flops_per_s)
+    if ends is None:
+        return ""
+    least, most = ends
+    rates = [format_flops_per_s(run.point(row).flops_per_s) for row in (most, least)]
+    return (
+        f"Decode has the highest rate with {most.setting.upper()} ({rates[0]}) and the lowest with "
+        f"{least.setting.upper()} ({rates[1]}){_if_within_spread(run, least, most)}"
+    )
+
+
+def _slowest_step(noun: str) -> Callable[[RooflineRun, Sequence[Row]], str]:
+    def tell(run: RooflineRun, rows: Sequence[Row]) -> str:
+        ends = _ends(rows, RowKind.DECODE, lambda row: row.time_ns)
+        if ends is None:
+            return ""
+        quick, slow = ends
+        ratio = slow.time_ns / quick.time_ns
+        beyond = _if_within_spread(run, quick, slow)
+        return f"A token takes {ratio:.2f} times as long with {noun} {slow.setting} as with {quick.setting}{beyond}"
+
+    return tell
+
+
+def _threads(run: RooflineRun, rows: Sequence[Row]) -> str:
+    said = []
+    for kind in (RowKind.PREFILL, RowKind.DECODE):
+        if ends := _ends(rows, kind, lambda row: row.subject.n_threads):
+            few, many = ends
+            beyond = _if_within_spread(run, few, many)
+            said.append(f"{_SUBJECTS[kind]} is {few.time_ns / many.time_ns:.2f} times as fast{beyond}")
+            counts = f"With {many.setting} threads instead of {few.setting}"
+    return f"{counts} {', '.join(said)}" if said else ""
+
+
+def _moe(run: RooflineRun, rows: Sequence[Row]) -> str:
+    found = [row for row in rows if row.kind is RowKind.PREFILL]
+    if not found:
+        return ""
+    widest = max(found, key=lambda row: _openness(run.point(row)))
+    return (
+        f"Routing leaves prefill's operational intensity open by up to {_openness(run.point(widest)):.2f} times "
+        f"({widest.subject.architecture}, {widest.subject.n_prompt} tokens)"
+    )
+
+
+def _named(row: Row) -> str:
+    phase, _, role = row.role.partition("/")
+    return f"{role} of {phase}"
+
+
+def _openness(point: Point) -> float:
+    return point.most_intensity / point.least_intensity
+
+
+def _if_within_spread(run: RooflineRun, one: Row, other: Row) -> str:
+    """Say so where two rates are closer together than the samples of each."""
+    low, high = sorted(run.point(row).flops_per_s for row in (one, other))
+    return " (within the spread)" if high / low - 1.0 <= one.spread_ratio + other.spread_ratio else ""
+
+
+def _limit(points: Sequence[Point]) -> str:
+    regimes = {point.regime for point in points}
+    return _LIMITS[regimes.pop()] if len(regimes) == 1 else "the roof"
+
+
+def _percents(points: Sequence[Point]) -> str:
+    shares = [point.attainable_ratio for point in points]
+    least, most = (f"{100.0 * share:.0f}" for share in (min(shares), max(shares)))
+    return f"{least} %" if least == most else f"{least} to {most} %"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100.0 * ratio:.0f} %"
+
+
+_FINDINGS: Mapping[str, Callable[[RooflineRun, Sequence[Row]], str]] = MappingProxyType(
+    {
+        "scenario": _scenario,
+        "length": _length,
+        "depth": _depth,
+        "precision": _precision,
+        "moe": _moe,
+        "attention": _attention,
+        "kv": _slowest_step("a KV cache of"),
+        "flash": _slowest_step("flash attention"),
+        "threads": _threads,
+    }
+)
+
 
 #: The kinds of row that are not operators.
 PHASES = (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN)
@@ -63,7 +245,6 @@ class _Series(NamedTuple):
 
 
 def _place(point: Point) -> tuple[float, float]:
-    """Return where a point lies: FLOP/byte and GFLOP/s."""
     return point.operational_intensity, to_giga_per_s(point.flops_per_s)
 
 
@@ -93,34 +274,27 @@ def _label(row: Row) -> str:
     return words.get(row.sweep, row.setting)
 
 
-class _Device(NamedTuple):
-    """A roof in a picture of several, with the rows below it where it was measured here."""
+def devices_chart(run: RooflineRun | None, published: Sequence[tuple[str, Roof]]) -> XYChart:
+    """Return the classical roof of a measured device with its points, beside published ones, given by name.
 
-    name: str
-    roof: Roof
-    run: RooflineRun | None = None
-    rows: tuple[Row, ...] = ()
-
-    @property
-    def label(self) -> str:
-        return f"{self.name}, {ridge_words(self.roof)}"
-
-
-def devices_chart(runs: Sequence[RooflineRun], published: Sequence[tuple[str, Roof]]) -> XYChart:
-    """Return the classical roofs of measured devices with their points, beside published ones, given by name."""
-    devices = [*map(_measured, runs), *(_Device(name, roof) for name, roof in published)]
-    if not devices:
-        raise PerfsuiteError("roofline: there is no device, expected at least one run or published roof")
-    points = [each.run.point(row) for each in devices if each.run for row in each.rows]
-    faster = [each for each in map(_faster, devices) if each]
-    frame = frame_of(points, [*(each.roof for each in devices), *(roof for _, roof in faster)])
-    lines = (
-        *(roof_line(each.label, each.roof, frame) for each in devices),
-        *(roof_line(label, roof, frame, LineRole.FAINT) for label, roof in faster),
-    )
-    groups = tuple(series.group(each.run) for each in devices if each.run for series in _series(each.rows, each.label))
-    note = "; ".join([*map(conditions, runs), *(["roofs without points as published"] if published else [])])
-    return _framed(frame, title=_ridges_finding(devices), note=note, lines=lines, groups=groups)
+    The arithmetic that the points have is shown as well, where it is not FP32.
+    """
+    roofs, faster = [*published], list[tuple[str, Roof]]()
+    points, groups, notes = list[Point](), tuple[PointGroup, ...](), list[str]()
+    if run is not None:
+        rows, ceilings = _shown(run), run.survey.of(run.n_threads)
+        name, own = f"{run.device}, {format_count(run.n_threads, 'thread')}", memory_roof(ceilings)
+        roofs, points = [(name, own), *roofs], [run.point(row) for row in rows]
+        kind, roof = roof_above(arithmetic_roofs(ceilings), points) if points else ("", own)
+        if roof != own:
+            faster = [(f"{name}, {kind}, {format_flops_per_s(roof.peak_flops_per_s)}", roof)]
+        groups = tuple(series.group(run) for series in _series(rows, f"{name}, {ridge_words(own)}"))
+        notes = [conditions(run)]
+    frame = frame_of(points, [roof for _, roof in (*roofs, *faster)])
+    lines = [roof_line(f"{name}, {ridge_words(roof)}", roof, frame) for name, roof in roofs]
+    lines += [roof_line(label, roof, frame, LineRole.FAINT) for label, roof in faster]
+    notes += ["roofs without points as published"] if published else []
+    return _framed(frame, title=_ridges_finding(roofs), note="; ".join(notes), lines=tuple(lines), groups=groups)
 
 
 def _framed(frame: Frame, *, title: str, note: str, lines: tuple[Line, ...], groups: tuple[PointGroup, ...]) -> XYChart:
@@ -136,27 +310,11 @@ def _framed(frame: Frame, *, title: str, note: str, lines: tuple[Line, ...], gro
     return XYChart(title=title, note=note, panels=(panel,))
 
 
-def _measured(run: RooflineRun) -> _Device:
-    name = f"{run.device}, {format_count(run.n_threads, 'thread')}"
-    return _Device(name, run.survey.of(CPU, run.n_threads).memory_roof, run, _shown(run))
-
-
-def _faster(device: _Device) -> tuple[str, Roof] | None:
-    """Return the roof of the arithmetic that a device's points have, where it is not FP32."""
-    if device.run is None or not device.rows:
-        return None
-    arithmetic = arithmetic_roofs(device.run.survey.of(CPU, device.run.n_threads))
-    name, roof = roof_above(arithmetic, [device.run.point(row) for row in device.rows])
-    label = f"{device.name}, {name}, {format_flops_per_s(roof.peak_flops_per_s)}"
-    return None if roof == device.roof else (label, roof)
-
-
-def _ridges_finding(devices: Sequence[_Device]) -> str:
-    least, *_, most = sorted((*devices, devices[0]), key=lambda each: each.roof.ridge_point)
-    low, high = (f"{each.roof.ridge_point:.2f}" for each in (least, most))
-    if least is most:
-        return f"{least.name}: the ridge lies at {low} FLOP/byte"
-    return f"Ridges lie between {low} FLOP/byte ({least.name}) and {high} ({most.name})"
+def _ridges_finding(roofs: Sequence[tuple[str, Roof]]) -> str:
+    (least, low), *_, (most, high) = sorted((*roofs, roofs[0]), key=lambda each: each[1].ridge_point)
+    if least == most:
+        return f"{least}: the ridge lies at {low.ridge_point:.2f} FLOP/byte"
+    return f"Ridges lie between {low.ridge_point:.2f} FLOP/byte ({least}) and {high.ridge_point:.2f} ({most})"
 
 
 def _shown(run: RooflineRun) -> tuple[Row, ...]:
@@ -205,20 +363,20 @@ def operators_chart(run: RooflineRun) -> XYChart:
 
 def _chart(run: RooflineRun, rows: Sequence[Row], series: Sequence[_Series], *, title: str, told: str = "") -> XYChart:
     """Put points under the roofs of the run, over the region that their fastest arithmetic has."""
-    ceilings = run.survey.of(CPU, run.n_threads)
-    points = [run.point(row) for row in rows]
+    ceilings = run.survey.of(run.n_threads)
+    classical, points = memory_roof(ceilings), [run.point(row) for row in rows]
     arithmetic = arithmetic_roofs(ceilings)
     frame = frame_of(points, [roof for _, roof in arithmetic])
     name, region_roof = roof_above(arithmetic, points)
     lines = (
         *potential_region(region_roof, frame),
-        roof_line("FP32 over memory", ceilings.memory_roof, frame),
+        roof_line("FP32 over memory", classical, frame),
         *side_roofs(ceilings, frame),
         *_other_threads(run, rows, frame),
         *(line for each in series for line in each.lines(run)),
     )
-    groups = (_ridges(dict.fromkeys((ceilings.memory_roof, region_roof))), *(each.group(run) for each in series))
-    note = "; ".join(filter(None, (told, conditions(run), _roof_note(ceilings.memory_roof, name))))
+    groups = (_ridges(dict.fromkeys((classical, region_roof))), *(each.group(run) for each in series))
+    note = "; ".join(filter(None, (told, conditions(run), _roof_note(classical, name))))
     return _framed(frame, title=title, note=note, lines=lines, groups=groups)
 
 
@@ -234,7 +392,7 @@ def _ridges(roofs: Mapping[Roof, None]) -> PointGroup:
 def _other_threads(run: RooflineRun, rows: Sequence[Row], frame: Frame) -> Iterator[Line]:
     for n_threads in sorted({row.subject.n_threads for row in rows} - {run.n_threads}):
         points = [run.point(row) for row in rows if row.subject.n_threads == n_threads]
-        name, roof = roof_above(arithmetic_roofs(run.survey.of(CPU, n_threads)), points)
+        name, roof = roof_above(arithmetic_roofs(run.survey.of(n_threads)), points)
         peak = format_flops_per_s(roof.peak_flops_per_s)
         yield roof_line(f"{name}, {format_count(n_threads, 'thread')}, {peak}", roof, frame, LineRole.FAINT)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
+from perfsuite.expectation.roofline.point import Point, Roof, memory_roof
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.chart import Line, LineRole
 from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, to_giga_per_s
 
@@ -52,9 +52,9 @@ def ridge_words(roof: Roof) -> str:
     return f"ridge {roof.ridge_point:.2f}"
 
 
-def arithmetic_roofs(ceilings: ProcessorCeilings) -> tuple[tuple[str, Roof], ...]:
+def arithmetic_roofs(ceilings: Ceilings) -> tuple[tuple[str, Roof], ...]:
     """Return the roofs over memory of all measured types of number, FP32 first."""
-    classical = ceilings.memory_roof
+    classical = memory_roof(ceilings)
     peaks = (
         ("FP32", ceilings.fp32_flops_per_s),
         ("F16", ceilings.f16_flops_per_s),
@@ -70,7 +70,7 @@ def roof_above(arithmetic: Sequence[tuple[str, Roof]], points: Sequence[Point]) 
     return next((each for each in ascending if each[1].peak_flops_per_s >= peak * (1.0 - 1e-9)), ascending[-1])
 
 
-def side_roofs(ceilings: ProcessorCeilings, frame: Frame) -> Iterator[Line]:
+def side_roofs(ceilings: Ceilings, frame: Frame) -> Iterator[Line]:
     """Yield the arithmetic other than FP32 over memory, and the slope of each level of cache up to the highest peak."""
     classical, *others = arithmetic_roofs(ceilings)
     for name, roof in others:
@@ -84,7 +84,7 @@ def side_roofs(ceilings: ProcessorCeilings, frame: Frame) -> Iterator[Line]:
             yield Line(label=label, x=x, y=_heights(slope, x), role=LineRole.FAINT)
 
 
-def cache_levels(ceilings: ProcessorCeilings) -> tuple[tuple[int, float], ...]:
+def cache_levels(ceilings: Ceilings) -> tuple[tuple[int, float], ...]:
     """Return the plateaus of the ladder of working sets above memory: the largest set of each and its fastest rate.
 
     A plateau is two or more rungs on end of which each is within `_ALIKE_RATIO` of the one before, or the first rung

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.expectation.paper.decode_tables import PAPER_TABLES
+from perfsuite.expectation.paper.tables import PAPER_TABLES
 from tests.command_streams import Refused, Streams
 
 
@@ -55,7 +55,7 @@ def test_one_table_can_be_asked_for(capsys: Streams, refused: Refused) -> None:
 
 def test_a_value_outside_its_window_fails(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit code is 1, the row is marked and the count is reported."""
-    monkeypatch.setattr("perfsuite.expectation.paper.decode_tables.GIGA", 2e9)
+    monkeypatch.setattr("perfsuite.expectation.paper.tables.GIGA", 2e9)
     assert main(["reproduce", "life", "--table", "12"]) == 1
     out = capsys.readouterr().out
     assert "0 of 16 reproducible cells inside their windows" in out

@@ -12,29 +12,13 @@ from hypothesis import strategies as st
 from perfsuite.expectation.forecast import expect, expected_part_ns, floor_time_ns, with_forecast
 from perfsuite.expectation.timing.engine_times import TimeForecast
 from perfsuite.records.case import CaseCost, Expectation
-from perfsuite.records.ceilings import Bandwidth, Ceilings
+from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.op_cost import OpCost
 
-
-def level(working_set_bytes: int, rate: float, copy: float | None = None) -> Bandwidth:
-    """A level of the memory whose three uses move the same, or copy its own."""
-    return Bandwidth(
-        working_set_bytes=working_set_bytes,
-        read_bytes_per_s=rate,
-        copy_bytes_per_s=rate if copy is None else copy,
-        triad_bytes_per_s=rate,
-    )
-
+from ..synthetic_roofline import processor_ceilings
 
 #: Caches of 1 and 10 MB at 400 and 200 GB/s, memory at 50 GB/s; 0.4 TFLOP/s of floats, 1.6 of integers.
-CEILINGS = Ceilings(
-    n_threads=2,
-    bandwidths=(level(10**6, 4e11), level(10**7, 2e11), level(10**8, 5e10)),
-    fp32_flops_per_s=4e11,
-    int8_flops_per_s=1.6e12,
-    f16_flops_per_s=None,
-    dispatch_ns=300,
-)
+CEILINGS = processor_ceilings()
 
 
 def forecast(
@@ -73,9 +57,9 @@ def any_ceilings(draw: st.DrawFn) -> Ceilings:
     """Draw ceilings in which a larger set may even be faster, and copying faster than reading."""
     rates = st.floats(1e8, 1e13)
     sizes = sorted(draw(st.sets(st.integers(1, 10**9), min_size=1, max_size=4)))
-    return Ceilings(
-        n_threads=2,
-        bandwidths=tuple(level(size, draw(rates), draw(rates)) for size in sizes),
+    return processor_ceilings(
+        *((size, draw(rates)) for size in sizes),
+        copy_ratio=draw(st.floats(0.1, 10.0)),
         fp32_flops_per_s=draw(rates),
         int8_flops_per_s=draw(rates),
         f16_flops_per_s=draw(st.none() | rates),
@@ -107,12 +91,8 @@ def test_more_to_do_takes_no_less(costs: list[CaseCost], more: CaseCost) -> None
 
 @given(_PARTS, st.floats(1.0, 100.0))
 def test_a_faster_device_takes_no_more(costs: list[CaseCost], factor: float) -> None:
-    faster = replace(
-        CEILINGS,
-        bandwidths=tuple(level(each.working_set_bytes, each.read_bytes_per_s * factor) for each in CEILINGS.bandwidths),
-        fp32_flops_per_s=CEILINGS.fp32_flops_per_s * factor,
-        int8_flops_per_s=CEILINGS.int8_flops_per_s * factor,
-    )
+    levels = ((size, per_s * factor) for size, per_s in CEILINGS.levels)
+    faster = processor_ceilings(*levels, fp32_flops_per_s=4e11 * factor, int8_flops_per_s=1.6e12 * factor)
     assert floor_time_ns(costs, faster) <= floor_time_ns(costs, CEILINGS) * (1 + 1e-9)
     assert all(expected_part_ns(each, faster) <= expected_part_ns(each, CEILINGS) * (1 + 1e-9) for each in costs)
 
@@ -136,7 +116,7 @@ def test_the_slower_of_computing_and_moving_counts(cost: CaseCost, expected_ns: 
 
 def test_the_floor_rests_on_the_best_that_was_ever_shown() -> None:
     """A device that was faster once has a lower floor, and the forecast of today; so has one whose ceilings spread."""
-    best = replace(CEILINGS, bandwidths=tuple(level(each.working_set_bytes, 1e11) for each in CEILINGS.bandwidths))
+    best = processor_ceilings(*((size, 1e11) for size, _ in CEILINGS.levels))
     cases: tuple[tuple[dict[str, Any], int], ...] = (({"best": best}, 500_000), ({"spread_ratio": 0.1}, 900_000))
     for options, floor_ns in cases:
         found = forecast(part(parameter_bytes=5 * 10**7), **options)

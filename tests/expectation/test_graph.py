@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.ggml_cost import row_bytes
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal, total_cost
-from perfsuite.expectation.graphs.operator import shape, with_distinct_roles
+from perfsuite.expectation.graphs.operator import row_bytes, shape, with_distinct_roles
 from perfsuite.records.op_cost import OpCost
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names

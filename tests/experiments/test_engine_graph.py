@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.engine_graphs import GraphKey
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal
-from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.expectation.llama_workload import GraphKey, LlamaWorkload
 from perfsuite.expectation.speculation import Drafting, Speculation
 from perfsuite.experiments.engine_graph import (
     STAND_IN_OUTPUTS,

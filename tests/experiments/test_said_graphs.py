@@ -12,8 +12,7 @@ import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
 from perfsuite.expectation.cases import operator_cases, phase_cases
-from perfsuite.expectation.engine_graphs import EngineGraphs
-from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import EngineGraphs, LlamaWorkload, llama_workload
 from perfsuite.expectation.timing.engine_times import EngineTimes, case_forecasts
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.engine_graph import graph_differences

@@ -13,11 +13,10 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
+from perfsuite.expectation.timing.calibration_plan import quick_plan, reference_architectures, standard_plan
 from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import reference_architectures
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.calibrate import CalibrationRun, _shapes_and_rest_ns, calibrate
 from perfsuite.measure.engine import Engine

@@ -21,10 +21,11 @@ from perfsuite.measure.ceiling_store import (
     stored_ceilings,
 )
 from perfsuite.measure.plan import Plan
-from perfsuite.records.ceilings import Bandwidth, Ceilings
+from perfsuite.records.ceilings import Ceilings
 
 from ..synthetic_calibration import calibration
 from ..synthetic_calibration_run import answer
+from ..synthetic_roofline import processor_ceilings
 
 DEVICE = {"soc": "A", "governor": "performance"}
 
@@ -116,15 +117,7 @@ MACHINE = {"soc": "a chip", "n_cores": "2"}
 
 
 def _ceilings(rate: float, n_threads: int = 2, size: int = 10**8) -> Ceilings:
-    level = Bandwidth(working_set_bytes=size, read_bytes_per_s=rate, copy_bytes_per_s=rate, triad_bytes_per_s=rate)
-    return Ceilings(
-        n_threads=n_threads,
-        bandwidths=(level,),
-        fp32_flops_per_s=1e11,
-        int8_flops_per_s=4e11,
-        f16_flops_per_s=None,
-        dispatch_ns=100,
-    )
+    return processor_ceilings((size, rate), n_threads=n_threads)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from perfsuite.device.machine import usable_threads
 from perfsuite.device.profile import TheoreticalPeak, find_profile
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.ceiling import Ceiling, IndependentRate, Resource
@@ -21,7 +22,8 @@ from perfsuite.measure.device_survey import (
     with_theoretical,
 )
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, SurveyPlan
+from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, ProbePlan
+from perfsuite.measure.probes import thread_counts
 
 from ..synthetic_opencl_backend import opencl_device
 from ..synthetic_roofline import ceilings, compute_ceiling, independent_rate
@@ -41,7 +43,7 @@ class Machine:
 
     def run(self, plan: Plan, **_: object) -> dict[str, Any]:
         self.plans.append(plan)
-        if isinstance(plan, SurveyPlan):
+        if isinstance(plan, ProbePlan):
             if self.cpu_error:
                 raise self.cpu_error
             return {"ceilings": [each.to_plain() for each in ceilings()]}
@@ -82,7 +84,6 @@ def request(folder: Path, **changes: Any) -> SurveyRequest:
     usual = SurveyRequest(
         profile=replace(find_profile("host"), theoretical_peaks=(), opencl_platform=None),
         n_threads=2,
-        thread_counts=(1, 2),
         board=LocalBoard(cache_dir=folder),
         log_dir=folder / "logs",
     )
@@ -104,7 +105,9 @@ def test_a_device_has_the_ceilings_of_both(machine: Machine, tmp_path: Path) -> 
     assert found.ceilings == (*ceilings(), *OF_DEVICE)
     assert told == ["ceilings of the processor", "ceilings of OpenCL"]
     cpu, opencl = machine.plans
-    assert cpu == SurveyPlan(cache_dir=str(tmp_path), n_threads=2, thread_counts=(1, 2), budget_ms=CPU_BUDGET_MS)
+    assert cpu == ProbePlan(
+        cache_dir=str(tmp_path), n_threads=2, thread_counts=thread_counts(usable_threads()), budget_ms=CPU_BUDGET_MS
+    )
     assert opencl == OpenClCeilingsPlan(platform=None, budget_ms=OPENCL_BUDGET_MS, log_dir=str(tmp_path / "logs"))
 
 
@@ -116,7 +119,7 @@ def test_the_platform_asked_for_comes_first(
     survey_device(request(tmp_path, profile=profile, opencl_platform=asked_for), print)
     (plan,) = (each for each in machine.plans if isinstance(each, OpenClCeilingsPlan))
     assert plan.platform == taken
-    assert isinstance(machine.plans[0], DevicesPlan if asked_for else SurveyPlan)
+    assert isinstance(machine.plans[0], DevicesPlan if asked_for else ProbePlan)
 
 
 def test_a_program_that_fails_is_told_and_measures_nothing(

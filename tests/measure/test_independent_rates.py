@@ -1,4 +1,4 @@
-"""Running the programs that are there, each replaced by a script that prints what it once printed."""
+"""Rates of other programs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.roofline.ceiling import Resource
+from perfsuite.expectation.roofline.ceiling import IndependentRate, Resource
 from perfsuite.measure import independent_rates as module
 from perfsuite.measure.independent_rates import (
     absent_programs,
+    blas_environment,
     clpeak_rates,
     likwid_rate,
     rates_on_device,
     rates_on_processor,
     stream_rates,
 )
+from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import IndependentPlan
 
 from ..synthetic_opencl_backend import opencl_device
@@ -174,7 +176,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def on_processor() -> list[tuple[str, str, int | None, float]]:
-    rates = rates_on_processor(n_threads=2, working_set_bytes=1 << 20, budget_ms=10)
+    rates = rates_on_processor(n_threads=2, working_set_bytes=1 << 20, budget_ms=10, tell=pytest.fail)
     return [(rate.program, rate.kind, rate.n_threads, rate.best_per_s) for rate in rates]
 
 
@@ -220,3 +222,16 @@ def test_a_program_that_fails_is_named(
     install("clpeak", script)
     with pytest.raises(MeasurementError, match=message):
         rates_on_device(DEVICE, {})
+
+
+def test_numpy_is_measured_by_a_worker() -> None:
+    plan = IndependentPlan(n_threads=1, working_set_bytes=1 << 20, budget_ms=40)
+    payload = run_worker(plan, extra_environment=blas_environment(1))
+    rates = [IndependentRate.from_plain(plain) for plain in payload["rates"]]
+    assert [(rate.resource, rate.kind, rate.n_threads) for rate in rates] == [
+        (Resource.COMPUTE, "fp32", 1),
+        (Resource.BANDWIDTH, "copy", 1),
+        (Resource.BANDWIDTH, "triad", 1),
+    ]
+    assert all(1e8 < rate.best_per_s < 1e14 for rate in rates)
+    assert payload["contention"]["wall_ns"] > 0

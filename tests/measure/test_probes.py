@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.ceiling import Ceiling, Survey
+from perfsuite.expectation.roofline.point import memory_roof
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.plan import ProbePlan, SurveyPlan
+from perfsuite.measure.plan import ProbePlan
 from perfsuite.measure.probes import (
     COMPUTE_FLOPS,
     MEMORY_BYTES,
@@ -114,13 +114,13 @@ def test_a_worker_measures_ceilings(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_worker_surveys(tmp_path: Path) -> None:
-    payload = run_worker(SurveyPlan(cache_dir=str(tmp_path), n_threads=1, thread_counts=(1,), budget_ms=300))
+    payload = run_worker(ProbePlan(cache_dir=str(tmp_path), n_threads=1, thread_counts=(1,), budget_ms=300))
     found = Survey(ceilings=tuple(Ceiling.from_plain(each) for each in payload["ceilings"]))
     assert {each.kind for each in found.ceilings if each.rate is None} <= {"f16"}
-    ceilings = found.of(CPU, 1)
+    ceilings = found.of(1)
     assert ceilings.levels[0][0] == 32 * KIB
     assert ceilings.levels[-1][0] == largest_working_set(1, MEMORY_OVER_CACHE)
-    assert ceilings.memory_roof.ridge_point > 0
+    assert memory_roof(ceilings).ridge_point > 0
     assert payload["contention"]["wall_ns"] > 0
 
 

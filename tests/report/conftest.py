@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Ceiling, Rate, Resource
+from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Ceiling, Rate, Resource, Survey
+from perfsuite.expectation.roofline.point import Work, WorkPart
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, Subject
-from perfsuite.expectation.roofline.survey import Survey
-from perfsuite.expectation.roofline.work import Work, WorkPart
 
 GIGA = 1_000_000_000
 MIB = 1 << 20

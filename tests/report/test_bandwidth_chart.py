@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.ceiling import Survey
 from perfsuite.report.bandwidth_chart import bandwidth_chart
 
 from .conftest import LADDER, MIB, bandwidth, survey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
+from perfsuite.expectation.roofline.point import Roof
 from perfsuite.report.roofline_roofs import (
     Frame,
     arithmetic_roofs,
@@ -10,14 +10,11 @@ from perfsuite.report.roofline_roofs import (
     roof_line,
 )
 
+from ..synthetic_roofline import processor_ceilings
 from .conftest import survey
 
 ROOF = Roof(peak_flops_per_s=100e9, bandwidth_bytes_per_s=10e9)
 FRAME = Frame(least_x=1.0, most_x=1000.0, least_y=1e9, most_y=200e9)
-
-
-def ceilings(*levels: tuple[int, float]) -> ProcessorCeilings:
-    return ProcessorCeilings(levels=levels, fp32_flops_per_s=100.0, f16_flops_per_s=None, int8_flops_per_s=None)
 
 
 def test_a_roof_goes_through_its_ridge() -> None:
@@ -32,7 +29,7 @@ def test_a_roof_goes_through_its_ridge() -> None:
 def test_plateaus_of_the_ladder_are_levels_of_cache() -> None:
     """Two rungs alike are one, the first is one alone, memory is no cache, and missing arithmetic has no roof."""
     ladder = ((1, 400.0), (2, 190.0), (4, 200.0), (8, 140.0), (16, 90.0), (32, 95.0), (64, 20.0), (128, 19.0))
-    assert cache_levels(ceilings(*ladder)) == ((1, 400.0), (4, 200.0), (32, 95.0))
-    assert cache_levels(ceilings((1, 24.0), (2, 24.0), (4, 20.0), (8, 20.0))) == ()
-    assert cache_levels(ceilings((1, 24.0))) == ()
-    assert [name for name, _ in arithmetic_roofs(survey().of("cpu", 2))] == ["FP32", "int8"]
+    assert cache_levels(processor_ceilings(*ladder)) == ((1, 400.0), (4, 200.0), (32, 95.0))
+    assert cache_levels(processor_ceilings((1, 24.0), (2, 24.0), (4, 20.0), (8, 20.0))) == ()
+    assert cache_levels(processor_ceilings((1, 24.0))) == ()
+    assert [name for name, _ in arithmetic_roofs(survey().of(2))] == ["FP32", "int8"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import ArchitectureError, GgufError, QuantizationError
-from perfsuite.expectation.requests.subject import find_subject
+from perfsuite.expectation.requests.subject import find_any_subject
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find
 from perfsuite.workload.gguf_metadata import read_gguf
@@ -82,7 +82,7 @@ def test_a_path_that_exists_is_a_file(
     for name in ("downloaded", "smollm2-135m-q8_0"):
         write_synthetic(tiny(), "q8_0", tmp_path / name)
     assert resolve("downloaded", cache_dir=tmp_path).path == Path("downloaded")
-    assert find_subject("downloaded").tensor_types is not None
+    assert find_any_subject("downloaded").tensor_types is not None
     with pytest.raises(GgufError, match=r"is a name of the catalogue and a file here; write \./smollm2-135m-q8_0"):
         resolve("smollm2-135m-q8_0", cache_dir=tmp_path)
 

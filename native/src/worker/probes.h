@@ -15,7 +15,7 @@ namespace perfsuite {
  * (perfsuite/measure/probes.py).  They run after the measurement, which they must not disturb. */
 Value measured_sentinels(const Library &probes, int32_t n_threads);
 
-/* The standard set of ceilings in about a budget: `Ceilings.to_plain` (perfsuite/expectation/ceilings.py).
+/* The standard set of ceilings in about a budget: `Ceilings.to_plain` (perfsuite/records/ceilings.py).
  *
  * Bandwidth is measured at one working set for each cache level and one for memory.  Raises a `Failure` where a probe
  * refused its arguments or could not get its memory or threads. */

@@ -222,25 +222,18 @@ Value run_shapes(const Value &plan, const Libraries &libraries) {
     return Value::Map{};
 }
 
-/* The ceilings that forecasts are made from. */
+/* The ceilings that forecasts are made from, or a survey of all of the processor's by the numbers of threads. */
 Value run_probes(const Value &plan, const Libraries &libraries) {
-    Library probes(libraries.probe);
-    ContentionMark before = ContentionMark::take();
-    Value ceilings = measured_ceilings(probes, plan.at("n_threads").whole32(), plan.at("budget_ms").whole());
-    Contention contention = before.until(ContentionMark::take());
-    return Value::Map{{"ceilings", std::move(ceilings)}, {"contention", contention.plain()}};
-}
-
-/* All ceilings of the processor. */
-Value run_survey(const Value &plan, const Libraries &libraries) {
     Library probes(libraries.probe);
     std::vector<int32_t> thread_counts;
     for (const Value &count : plan.at("thread_counts").list()) {
         thread_counts.push_back(count.whole32());
     }
+    int32_t n_threads = plan.at("n_threads").whole32();
+    int64_t budget_ms = plan.at("budget_ms").whole();
     ContentionMark before = ContentionMark::take();
-    Value ceilings =
-        surveyed_ceilings(probes, plan.at("n_threads").whole32(), thread_counts, plan.at("budget_ms").whole());
+    Value ceilings = thread_counts.empty() ? measured_ceilings(probes, n_threads, budget_ms)
+                                           : surveyed_ceilings(probes, n_threads, thread_counts, budget_ms);
     Contention contention = before.until(ContentionMark::take());
     return Value::Map{{"ceilings", std::move(ceilings)}, {"contention", contention.plain()}};
 }
@@ -284,8 +277,8 @@ struct Task {
 
 constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},         {"steps", run_steps},
                           {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
-                          {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
-                          {"launches", run_launches}, {"opencl_devices", run_opencl_devices},
+                          {"shapes", run_shapes},     {"probes", run_probes},       {"launches", run_launches},
+                          {"opencl_devices", run_opencl_devices},
                           {"launch_session", run_launch_session}, {"graphs", run_graphs},
                           {"image_graph", run_image_graph},
                           {"tensors", run_tensors}};

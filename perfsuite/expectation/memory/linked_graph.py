@@ -1,34 +1,30 @@
-"""The analytical graph as the allocator needs it: every tensor with the tensors that it is made from.
-
-An input stands where the engine first meets it when it walks the graph, for in that order inputs are laid out.
-
-*Source*: ``ggml_visit_parents_graph`` in ``ggml/src/ggml.c``, ``ggml_op_can_inplace`` in ``ggml/src/ggml-alloc.c`` and
-the inputs of ``src/llama-graph.cpp`` of llama.cpp, as shipped with llama-cpp-python 0.3.36.
-
-Which tensors each operator of the analytical graph reads, by which it is known how long each must be kept.
+"""The analytical graph as ggml's allocator needs it, and where that puts each tensor.
 
 The analytical graph lists operators in the engine's order, with shapes. Here every operator is given the streams it
-reads and which it writes: ``x`` is the residual, ``norm`` what a norm made of it, ``q``, ``k`` and ``v`` the heads,
-``attn`` what attention makes of them, ``ffn`` the feed-forward. A name behind ``~`` is a part of a tensor with gaps
-between its rows, whose memory nobody takes over.
+reads and which it writes, by which it is known how long each must be kept: ``x`` is the residual, ``norm`` what a norm
+made of it, ``q``, ``k`` and ``v`` the heads, ``attn`` what attention makes of them, ``ffn`` the feed-forward. A name
+behind ``~`` is a part of a tensor with gaps between its rows, whose memory nobody takes over. An input stands where the
+engine first meets it when it walks the graph, for in that order inputs are laid out.
 
-*Source*: ``src/llama-graph.cpp`` and ``src/models/<gguf_architecture>.cpp`` of llama.cpp, as shipped with
-llama-cpp-python 0.3.36.
+Leaves come first, in their order. A node takes over the memory of a source that nothing else will read, where its
+operator may work in place and the two are laid out alike; otherwise it gets the smallest hole that is large enough, or
+room behind everything. What nothing reads any more becomes a hole; outputs stay, and so does a leaf that nothing reads.
+
+*Source*: ``src/llama-graph.cpp`` and ``src/models/<gguf_architecture>.cpp``, ``ggml_visit_parents_graph`` in
+``ggml/src/ggml.c`` and ``ggml/src/ggml-alloc.c`` of llama.cpp, as shipped with llama-cpp-python 0.3.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.graph import Batch
-from perfsuite.expectation.graphs.kv_cache import cache_of, window_of
 from perfsuite.expectation.graphs.operator import Operator, TensorShape
-from perfsuite.expectation.graphs.place import Place
+from perfsuite.expectation.graphs.place import Place, cache_of, window_of
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.expectation.memory.allocator import GraphTensor
 from perfsuite.expectation.op_rules import rule_of
 from perfsuite.workload.architecture import Architecture
 
@@ -44,76 +40,63 @@ class Flow:
     writes: str | None
 
 
-#: Streams by the beginning of a role; the longest that fits counts.
-_FLOWS: dict[str, tuple[tuple[str, ...], str | None]] = {
-    "embd": (("tokens",), "x"),
-    "inp_scaled": (("x",), "x"),
-    "norm": (("x",), "norm"),
-    "norm_w": (("norm",), "norm"),
-    "attn_norm": (("x",), "norm"),
-    "ffn_norm": (("x",), "norm"),
-    "result_norm": (("x",), "norm"),
-    "wqkv": (("norm",), "qkv"),
-    "wqkv_b": (("qkv",), "qkv"),
-    "q_nope_absorbed": (("~q",), "q_nope"),
-    "q_pe": (("~q", "positions"), "q_pe"),
-    "kv_cmpr_pe": (("norm",), "kv"),
-    "kv_pe_compresseed": (("norm",), "kv"),
-    "kv_cmpr": (("~kv",), "kv_latent"),
-    "kv_compressed": (("~kv",), "kv_latent"),
-    "k_pe": (("~kv", "positions"), "k_pe"),
-    "k_pe_repeat": (("k_pe",), "k_pe"),
-    "kv": (("kv_latent",), "kv_heads"),
-    "Vcur_cont": (("~kv_heads",), "v"),
-    "v_states": (("~kv_heads",), "v"),
-    "v_cont": ((), "v_copy"),
-    "kq": (("q",), "scores"),
-    "kq_scaled": (("scores",), "scores"),
-    "kq_tanh": (("scores",), "scores"),
-    "kq_soft_max": (("scores", "mask"), "scores"),
-    "kqv": (("scores", "v_copy"), "attn"),
-    "kqv_mla": (("attn",), "attn"),
-    "kqv_out": (("attn",), "attn"),
-    "flash_attn_ext": (("q", "k_copy", "v_copy", "mask"), "attn"),
-    "fattn_mla": (("attn",), "attn"),
-    "attn_out": (("attn",), "attn"),
-    "attn_out_rows": (("attn", "output_rows"), "attn"),
-    "attn_post_norm": (("attn",), "attn"),
-    "residual_rows": (("x", "output_rows"), "x"),
-    "ffn_inp": (("attn", "x"), "x"),
-    "sa_out": (("attn", "x"), "x"),
-    "ffn_gate": (("norm",), "gate"),
-    "ffn_up": (("norm",), "up"),
-    "ffn_up_b": (("up",), "up"),
-    "ffn_swiglu": (("gate", "up"), "ffn"),
-    "ffn_geglu": (("gate", "up"), "ffn"),
-    "ffn_gelu": (("up",), "ffn"),
-    "ffn_relu": (("up",), "ffn"),
-    "ffn_sqr": (("ffn",), "ffn"),
-    "ffn_down": (("ffn",), "ffn"),
-    "ffn_out": (("ffn",), "ffn"),
-    "ffn_post_norm": (("ffn",), "ffn"),
-    "ffn_moe_logits": (("norm",), "router"),
-    "ffn_moe_probs": (("router",), "router"),
-    "ffn_moe_argsort": (("router",), "chosen"),
-    "ffn_moe_weights": (("router", "chosen"), "gates"),
-    "ffn_moe_weights_sum": (("gates",), "gate_sum"),
-    "ffn_moe_weights_sum_clamped": (("gate_sum",), "gate_sum"),
-    "ffn_moe_weights_norm": (("gates", "gate_sum"), "gates"),
-    "ffn_moe_weights_scaled": (("gates",), "gates"),
-    "ffn_moe_gate": (("norm", "chosen"), "gate"),
-    "ffn_moe_up": (("norm", "chosen"), "up"),
-    "ffn_moe_swiglu": (("gate", "up"), "routed"),
-    "ffn_moe_down": (("routed", "chosen"), "experts"),
-    "ffn_moe_weighted": (("experts", "gates"), "experts"),
-    "ffn_moe_weighted_add": (("~experts", "~experts"), "moe"),
-    "ffn_moe_out": (("~experts", "~experts"), "moe"),
-    "ffn_shexp": (("ffn",), "shared"),
-    "ffn_shexp_gate_inp": (("norm",), "shared_gate"),
-    "ffn_shexp_gate_inp_silu": (("shared_gate",), "shared_silu"),
-    "ffn_shexp_gate": (("shared_silu", "shared_gate"), "shared_gate"),
-    "ffn_shexp_out": (("shared", "shared_gate"), "shared"),
-    "result_output": (("norm",), "logits"),
+#: Streams that are read and the one that is written, with the beginnings of the roles of whom they are; the longest
+#: beginning that fits counts.
+_FLOWS: dict[str, tuple[tuple[str, ...], str]] = {
+    role: (tuple(reads.split()), writes)
+    for reads, writes, roles in (
+        ("tokens", "x", "embd"),
+        ("x", "x", "inp_scaled"),
+        ("x", "norm", "norm attn_norm ffn_norm result_norm"),
+        ("norm", "norm", "norm_w"),
+        ("norm", "qkv", "wqkv"),
+        ("qkv", "qkv", "wqkv_b"),
+        ("~q", "q_nope", "q_nope_absorbed"),
+        ("~q positions", "q_pe", "q_pe"),
+        ("norm", "kv", "kv_cmpr_pe kv_pe_compresseed"),
+        ("~kv", "kv_latent", "kv_cmpr kv_compressed"),
+        ("~kv positions", "k_pe", "k_pe"),
+        ("k_pe", "k_pe", "k_pe_repeat"),
+        ("kv_latent", "kv_heads", "kv"),
+        ("~kv_heads", "v", "Vcur_cont v_states"),
+        ("", "v_copy", "v_cont"),
+        ("q", "scores", "kq"),
+        ("scores", "scores", "kq_scaled kq_tanh"),
+        ("scores mask", "scores", "kq_soft_max"),
+        ("scores v_copy", "attn", "kqv"),
+        ("attn", "attn", "kqv_mla kqv_out fattn_mla attn_out attn_post_norm"),
+        ("q k_copy v_copy mask", "attn", "flash_attn_ext"),
+        ("attn output_rows", "attn", "attn_out_rows"),
+        ("x output_rows", "x", "residual_rows"),
+        ("attn x", "x", "ffn_inp sa_out"),
+        ("norm", "gate", "ffn_gate"),
+        ("norm", "up", "ffn_up"),
+        ("up", "up", "ffn_up_b"),
+        ("gate up", "ffn", "ffn_swiglu ffn_geglu"),
+        ("up", "ffn", "ffn_gelu ffn_relu"),
+        ("ffn", "ffn", "ffn_sqr ffn_down ffn_out ffn_post_norm"),
+        ("norm", "router", "ffn_moe_logits"),
+        ("router", "router", "ffn_moe_probs"),
+        ("router", "chosen", "ffn_moe_argsort"),
+        ("router chosen", "gates", "ffn_moe_weights"),
+        ("gates", "gate_sum", "ffn_moe_weights_sum"),
+        ("gate_sum", "gate_sum", "ffn_moe_weights_sum_clamped"),
+        ("gates gate_sum", "gates", "ffn_moe_weights_norm"),
+        ("gates", "gates", "ffn_moe_weights_scaled"),
+        ("norm chosen", "gate", "ffn_moe_gate"),
+        ("norm chosen", "up", "ffn_moe_up"),
+        ("gate up", "routed", "ffn_moe_swiglu"),
+        ("routed chosen", "experts", "ffn_moe_down"),
+        ("experts gates", "experts", "ffn_moe_weighted"),
+        ("~experts ~experts", "moe", "ffn_moe_weighted_add ffn_moe_out"),
+        ("ffn", "shared", "ffn_shexp"),
+        ("norm", "shared_gate", "ffn_shexp_gate_inp"),
+        ("shared_gate", "shared_silu", "ffn_shexp_gate_inp_silu"),
+        ("shared_silu shared_gate", "shared_gate", "ffn_shexp_gate"),
+        ("shared shared_gate", "shared", "ffn_shexp_out"),
+        ("norm", "logits", "result_output"),
+    )
+    for role in roles.split()
 }
 
 #: Streams that are read only where something wrote them.
@@ -290,7 +273,6 @@ class _Builder:
         return replace(self._workload.place(self._batch), layer=self._layer)
 
     def _input_bytes(self, name: str, operator: Operator) -> int:
-        """Size an input by what reads it."""
         if name == "mask":
             return operator.sources[-1].n_bytes
         if name in ("k_rows", "v_rows"):
@@ -298,3 +280,112 @@ class _Builder:
         if name.startswith("rotation_"):
             return operator.sources[0].n_bytes
         return _I32_BYTES * (self._batch.n_tokens if name == "positions" else self._batch.n_outputs)
+
+
+#: Every tensor begins at a multiple of this many bytes. *Source*: ``TENSOR_ALIGNMENT`` in ``ggml/src/ggml-impl.h``.
+ALIGNMENT_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphTensor:
+    """A tensor of a graph, which the graph's other tensors name by its place in the graph."""
+
+    #: None where it lies elsewhere, as does a row that is written into the KV cache.
+    n_bytes: int | None
+    #: What its operator reads, once for each time; empty for a leaf.
+    sources: tuple[int, ...] = ()
+    #: Sources whose memory it may take over, in the order in which the allocator tries them.
+    in_place_of: tuple[int, ...] = ()
+    is_leaf: bool = False
+    is_output: bool = False
+
+
+def place_tensors(graph: Sequence[GraphTensor]) -> tuple[int | None, ...]:
+    """Return the offset in bytes of each tensor in the compute buffer, None for what lies elsewhere."""
+    readers = _readers(graph)
+    offsets: list[int | None] = [None] * len(graph)
+    owned = [False] * len(graph)
+    holes = _Holes()
+    for at, tensor in enumerate(graph):
+        if tensor.is_leaf and tensor.n_bytes is not None:
+            offsets[at], owned[at] = holes.take(_aligned(tensor.n_bytes)), True
+    for at, tensor in enumerate(graph):
+        if tensor.is_leaf:
+            continue
+        if tensor.n_bytes is not None:
+            lender = _lender(graph, tensor, readers, owned)
+            if lender is None:
+                offsets[at] = holes.take(_aligned(tensor.n_bytes))
+            else:
+                offsets[at], owned[lender] = offsets[lender], False
+            owned[at] = True
+        for source in tensor.sources:
+            readers[source] -= 1
+            if readers[source] == 0 and owned[source] and not graph[source].is_output:
+                holes.give_back(offsets[source], _aligned(graph[source].n_bytes))
+                owned[source] = False
+    return tuple(offsets)
+
+
+def reserved_bytes(graph: Sequence[GraphTensor], offsets: Sequence[int | None]) -> int:
+    """Return the size of the buffer that holds every tensor at its offset."""
+    ends = (
+        at + _aligned(tensor.n_bytes)
+        for tensor, at in zip(graph, offsets, strict=True)
+        if at is not None and tensor.n_bytes is not None
+    )
+    return max(ends, default=0)
+
+
+def _readers(graph: Sequence[GraphTensor]) -> list[int]:
+    readers = [0] * len(graph)
+    for tensor in graph:
+        for source in tensor.sources:
+            readers[source] += 1
+    return readers
+
+
+def _lender(graph: Sequence[GraphTensor], tensor: GraphTensor, readers: list[int], owned: list[bool]) -> int | None:
+    fitting = (
+        source
+        for source in tensor.in_place_of
+        if owned[source] and readers[source] == 1 and not graph[source].is_output
+    )
+    return next(fitting, None)
+
+
+def _aligned(n_bytes: int | None) -> int:
+    return -(-(n_bytes or 0) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+
+class _Holes:
+    """The free ranges of a buffer in order, behind which all is free."""
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[int, int]] = []
+        self._end = 0
+
+    def take(self, size: int) -> int:
+        """Return the offset of the smallest hole that fits, of equal ones the last, or of the room behind all."""
+        fitting = [(length, -at, index) for index, (at, length) in enumerate(self._ranges) if length >= size]
+        if not fitting:
+            self._end += size
+            return self._end - size
+        length, negative_at, index = min(fitting)
+        left = (-negative_at + size, length - size)
+        self._ranges[index : index + 1] = [left] if left[1] else []
+        return -negative_at
+
+    def give_back(self, at: int | None, size: int) -> None:
+        """Free a range, joining it with the holes at its sides and with the room behind all."""
+        if at is None or size == 0:
+            return
+        joined: list[tuple[int, int]] = []
+        for start, length in sorted([*self._ranges, (at, size)]):
+            if joined and sum(joined[-1]) == start:
+                joined[-1] = (joined[-1][0], joined[-1][1] + length)
+            else:
+                joined.append((start, length))
+        if joined and sum(joined[-1]) == self._end:
+            self._end = joined.pop()[0]
+        self._ranges = joined

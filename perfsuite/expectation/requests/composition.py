@@ -8,16 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
-from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
 from perfsuite.expectation.operators.tiling import check_positive, padded
-from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK, template_of
-from perfsuite.expectation.requests.analytic import Conventions
+from perfsuite.expectation.paper.operators import DEQUANTIZE_FLOPS, NUMBER_FORMATS
+from perfsuite.expectation.paper.passes import DEFAULT_LORA_RANK, decode_pass, prefill_pass, template_of
+from perfsuite.expectation.requests.analytic import Conventions, CostArrays, Counts, StepCosts
 from perfsuite.expectation.requests.engine_passes import EnginePasses
-from perfsuite.expectation.requests.engine_variant import engine_request
-from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
-from perfsuite.expectation.requests.subject import Optimisations, Subject
+from perfsuite.expectation.requests.subject import Optimisations, Subject, engine_request
+from perfsuite.expectation.speculation import Speculation
 from perfsuite.records.op_cost import COST_FIELDS, OpCost, PassCost
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
@@ -105,7 +102,7 @@ def _dequantization_flops(architecture: Architecture, variant: Variant) -> int:
     template = template_of(architecture, variant)
     if not template.weights.is_quantized:
         return 0
-    n_weights = template.n_layers * sum(matrix.n_weights for matrix in template.matrices)
+    n_weights = template.n_layers * sum(k * n for _, k, n in template.matrices)
     return DEQUANTIZE_FLOPS * (n_weights + template.n_embd * template.n_vocab)
 
 
@@ -185,3 +182,49 @@ def _decode(passes: Passes, n_prompt: int, n_gen: int) -> StepCosts:
     if min(decode.total.flops.min(), decode.total.moved_bytes.min()) < 0:
         raise PerfsuiteError(_TOO_LARGE)
     return decode
+
+
+_DRAFT = "draft_"
+
+
+class SpeculativePasses:
+    """The passes of a target and its draft, which both read the prompt.
+
+    A decode step is one token's part of a round: the draft's steps one after the other, the target's pass over what
+    they propose and one token more, divided by the tokens that the round is expected to give, rounded to integers.
+    What the draft does is reported by kinds of its own, ``draft_gemm`` and so on.
+    """
+
+    def __init__(self, target: Passes, draft: Passes, speculation: Speculation) -> None:
+        self._target = target
+        self._draft = draft
+        self.speculation = speculation
+
+    def prefill(self, n_prompt: int) -> PassCost:
+        """Cost a prompt that both read."""
+        draft = self._draft.prefill(n_prompt).by_operator
+        prefixed = {f"{_DRAFT}{name}": cost for name, cost in draft.items()}
+        return PassCost(by_operator={**self._target.prefill(n_prompt).by_operator, **prefixed})
+
+    def decode(self, n_past: int, n_steps: int, n_tokens: int = 1) -> StepCosts:
+        """Cost the expected part of a round for every token generated; see `Passes.decode`."""
+        n_draft, share = self.speculation.n_draft, 1.0 / self.speculation.tokens_per_round
+        target = self._target.decode(n_past, n_steps, n_draft + n_tokens)
+        draft = self._draft.decode(n_past, n_steps + n_draft - 1, n_tokens)
+        parts = {name: _shared(cost, n_steps, 1, share) for name, cost in target.by_operator.items()}
+        for name, cost in draft.by_operator.items():
+            parts[f"{_DRAFT}{name}"] = _shared(cost, n_steps, n_draft, share)
+        return StepCosts(by_operator=parts)
+
+
+def _shared(cost: CostArrays, n_steps: int, n_times: int, share: float) -> CostArrays:
+    """Add up `n_times` neighbouring steps from each on, and take a share of it."""
+
+    def windowed(values: Counts) -> Counts:
+        summed = np.zeros(n_steps, dtype=np.int64)
+        for at in range(n_times):
+            summed = summed + values[at : at + n_steps]
+        rounded: Counts = np.rint(summed * share).astype(np.int64)
+        return rounded
+
+    return CostArrays(**{name: windowed(getattr(cost, name)) for name in COST_FIELDS})

@@ -12,8 +12,8 @@ from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_grap
 from perfsuite.expectation.llama_workload import N_UBATCH
 from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.operators.tiling import padded
-from perfsuite.expectation.requests.engine_variant import EngineRequest
-from perfsuite.expectation.requests.step_costs import Counts, StepCosts, expanded
+from perfsuite.expectation.requests.analytic import Counts, StepCosts, expanded
+from perfsuite.expectation.requests.subject import EngineRequest
 from perfsuite.records.events import Phase
 from perfsuite.records.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 from perfsuite.workload.architecture import Architecture

@@ -14,10 +14,8 @@ from msgspec import Meta
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
-from perfsuite.expectation.roofline.point import Point, place
-from perfsuite.expectation.roofline.survey import Regime, Survey
-from perfsuite.expectation.roofline.work import Work
+from perfsuite.expectation.roofline.ceiling import Ceiling, IndependentRate, Resource, Survey
+from perfsuite.expectation.roofline.point import Point, Regime, Work, place
 from perfsuite.records.codec import Count, Number, Size, from_plain, plain_json, to_plain
 from perfsuite.records.whole_file import write_json
 from perfsuite.workload.architecture import Architecture
@@ -147,13 +145,13 @@ class RooflineRun:
 
     def point(self, row: Row) -> Point:
         """Place a row under the ceilings of the processor with the row's number of threads."""
-        ceilings = self.survey.of(CPU, row.subject.n_threads)
+        ceilings = self.survey.of(row.subject.n_threads)
         return place(row.case, row.work, row.time_ns, ceilings)
 
     def spread_ratio(self, row: Row) -> float:
         """Return the spread of the ceiling that limits a row."""
         resource = _LIMITS[self.point(row).limit]
-        return self.survey.spread_ratio(resource, CPU, row.subject.n_threads)
+        return self.survey.spread_ratio(resource, row.subject.n_threads)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has."""
@@ -175,7 +173,7 @@ class RooflineRun:
             if not row.work.flops or not row.work.least_traffic_bytes:
                 raise MeasurementError(f"roofline: {row.case}: has no FLOPs or moves no bytes; measure again")
         for n_threads in {run.n_threads, *(row.subject.n_threads for row in run.rows)}:
-            run.survey.of(CPU, n_threads)
+            run.survey.of(n_threads)
         return run
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -110,17 +111,6 @@ def base_point(subject: SweepSubject, scenario: str) -> SweepPoint:
     return SweepPoint(sweep=BASE, setting=scenario, value=None, workload=workload, n_threads=subject.n_threads)
 
 
-def _scenarios(subject: SweepSubject) -> Iterator[_Place]:
-    for name in scenario_names():
-        if name.endswith("-long") is subject.is_long:
-            yield name, None, {"scenario": name}
-
-
-def _lengths(subject: SweepSubject) -> Iterator[_Place]:
-    for n_prompt in (*_LENGTHS, *(_LONG_LENGTHS if subject.is_long else ())):
-        yield str(n_prompt), n_prompt, {"scenario": f"p{n_prompt}-g16"}
-
-
 def _depths(subject: SweepSubject) -> Iterator[_Place]:
     own = subject.architecture
     full = own if own in names() else own.rpartition("-l")[0]
@@ -128,17 +118,10 @@ def _depths(subject: SweepSubject) -> Iterator[_Place]:
         yield str(n_layers), n_layers, {"scenario": "p128-g24", "architecture": f"{full}-l{n_layers}"}
 
 
-def _precisions(subject: SweepSubject) -> Iterator[_Place]:
-    for quantization in QUANTIZATIONS:
-        scenario = "silo-long" if subject.is_long else "silo"
-        yield quantization, None, {"scenario": scenario, "quantization": quantization}
-
-
-def _experts(subject: SweepSubject) -> Iterator[_Place]:
-    for architecture in EXPERTS:
-        for n_prompt in _EXPERT_LENGTHS:
-            asked = {"scenario": f"p{n_prompt}-g16", "architecture": architecture, "quantization": "q4_0"}
-            yield f"{architecture.partition('-')[0]} {n_prompt}", n_prompt, asked
+def _experts(_: SweepSubject) -> Iterator[_Place]:
+    for architecture, n_prompt in product(EXPERTS, _EXPERT_LENGTHS):
+        asked = {"scenario": f"p{n_prompt}-g16", "architecture": architecture, "quantization": "q4_0"}
+        yield f"{architecture.partition('-')[0]} {n_prompt}", n_prompt, asked
 
 
 def _attentions(subject: SweepSubject) -> Iterator[_Place]:
@@ -148,33 +131,25 @@ def _attentions(subject: SweepSubject) -> Iterator[_Place]:
         yield attention, None, {**_DEEP, "architecture": f"attention-{attention}-{size}", "flash_attn": False}
 
 
-def _kv_types(subject: SweepSubject) -> Iterator[_Place]:
-    for type_kv in KV_TYPES:
-        yield type_kv, None, {**_DEEP, "type_kv": type_kv}
-
-
-def _flash(subject: SweepSubject) -> Iterator[_Place]:
-    for is_on in (True, False):
-        yield "on" if is_on else "off", None, {**_DEEP, "flash_attn": is_on}
-
-
-def _threads(subject: SweepSubject) -> Iterator[_Place]:
-    for n_threads in subject.thread_counts:
-        yield str(n_threads), n_threads, {"scenario": "p128-g24"}
-
-
 #: The sweeps by name; docs/roofline.md says what each varies.
-SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[_Place]]] = MappingProxyType(
+SWEEPS: Mapping[str, Callable[[SweepSubject], Iterable[_Place]]] = MappingProxyType(
     {
-        "scenario": _scenarios,
-        "length": _lengths,
+        "scenario": lambda subject: (
+            (name, None, {"scenario": name}) for name in scenario_names() if name.endswith("-long") is subject.is_long
+        ),
+        "length": lambda subject: (
+            (str(n), n, {"scenario": f"p{n}-g16"}) for n in (*_LENGTHS, *_LONG_LENGTHS * subject.is_long)
+        ),
         "depth": _depths,
-        "precision": _precisions,
+        "precision": lambda subject: (
+            (name, None, {"scenario": "silo-long" if subject.is_long else "silo", "quantization": name})
+            for name in QUANTIZATIONS
+        ),
         "moe": _experts,
         "attention": _attentions,
-        "kv": _kv_types,
-        "flash": _flash,
-        "threads": _threads,
+        "kv": lambda _: ((type_kv, None, {**_DEEP, "type_kv": type_kv}) for type_kv in KV_TYPES),
+        "flash": lambda _: ((name, None, {**_DEEP, "flash_attn": name == "on"}) for name in ("on", "off")),
+        "threads": lambda subject: ((str(n), n, {"scenario": "p128-g24"}) for n in subject.thread_counts),
     }
 )
 

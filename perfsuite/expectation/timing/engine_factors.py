@@ -162,7 +162,6 @@ def _summed(sides: Iterable[_Side]) -> _Side:
 
 
 def _merged(sides: _Sides, name_of: Callable[[str], str]) -> _Sides:
-    """Add up the kinds that have one name."""
     found: dict[str, list[_Side]] = defaultdict(list)
     for kind, side in sides.items():
         found[name_of(kind)].append(side)
@@ -170,7 +169,6 @@ def _merged(sides: _Sides, name_of: Callable[[str], str]) -> _Sides:
 
 
 def _scaled(sides: _Sides, ratio: float) -> _Sides:
-    """Return the same with products that take `ratio` times as long alone."""
     return {
         kind: replace(side, alone_ns=side.alone_ns * ratio) if is_product(kind) else side
         for kind, side in sides.items()
@@ -203,7 +201,6 @@ def _learned_cache(sizes: Sequence[int], sides: Sequence[_Sides], spread_bytes: 
 
 
 def _learned(sides: Sequence[_Sides]) -> PhaseFactor:
-    """Learn the factor of all operators, those of each kind, and those of the kinds that are alike."""
     return PhaseFactor(
         overall=factor_of([_summed(each.values()).ratio for each in sides]),
         kinds=_factors(sides),
@@ -249,7 +246,6 @@ def factor_of(ratios: Sequence[float]) -> Factor:
 
 
 def _spread(logs: Sequence[float]) -> float:
-    """Return the standard deviation; one value alone has that of what is unknown."""
     center = sum(logs) / len(logs)
     squares = sum((log - center) ** 2 for log in logs)
     return math.sqrt(squares / (len(logs) - 1)) if len(logs) > 1 else UNKNOWN_SPREAD_RATIO

@@ -185,7 +185,8 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         if forecast is not None:
             phases[phase] = forecast
     if workload.projector is None and {*workload.graph_phases(), *workload.token_phases} <= set(phases):
-        phases[Phase.END_TO_END] = _end_to_end(workload, phases)
+        # Each bound with its like: what is wrong with one is likely to be wrong with all.
+        phases[Phase.END_TO_END] = _added((each, workload.occurrences(phase)) for phase, each in phases.items())
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 
 
@@ -210,13 +211,7 @@ def _graph_phases(
     return found
 
 
-def _end_to_end(workload: LlamaWorkload, phases: Mapping[Phase, TimeForecast]) -> TimeForecast:
-    """Add the phases, each bound with its like: what is wrong with one is likely to be wrong with all."""
-    return _added((each, workload.occurrences(phase)) for phase, each in phases.items())
-
-
 def _added(weighted: Iterable[tuple[TimeForecast, int]]) -> TimeForecast:
-    """Add forecasts, each as often as it says."""
     taken = tuple(weighted)
     return TimeForecast(
         expected_ns=sum(each.expected_ns * times for each, times in taken),

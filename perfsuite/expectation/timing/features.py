@@ -5,10 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-from perfsuite.expectation.ggml_cost import cost_of
-from perfsuite.expectation.graphs.operator import Operator, TensorShape
-from perfsuite.expectation.graphs.request import Batch
-from perfsuite.expectation.op_rules import rule_of
+from perfsuite.expectation.graphs.operator import Batch, Operator, TensorShape
+from perfsuite.expectation.op_rules import cost_of, rule_of
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.records.op_cost import OpCost
 

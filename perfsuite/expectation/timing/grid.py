@@ -6,7 +6,9 @@ No model's list is among them, though models share some of their squares, such a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
+from perfsuite.expectation.graphs.operator import KV_PADDING
 from perfsuite.expectation.timing.features import family
 from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 
@@ -72,113 +74,76 @@ _RWKV = ((64, 12), (64, 40), (128, 16), (128, 32))
 _ROUTED = ((32, 4), (64, 6), (128, 8), (256, 16))
 
 
+#: The fields that the numbers of a row are.
+_MATRIX = ("n_inner", "n_outer")
+_EXPERTS = (*_MATRIX, "n_experts", "n_used")
+_OF_HEADS = ("n_inner", "n_heads", "n_kv_heads", "n_past")
+_OF_STATES = (*_MATRIX, "n_heads", "n_kv_heads")
+
+
 def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShape, ...]:
     """List the operators of a calibration for weights of these ggml types, in lower case; each once."""
     others = (*_attention(), *_rows(), *_gathers(), *_states(), *_routing())
-    return tuple(dict.fromkeys((*_products(types), *_experts(types), *others)))
+    return tuple(dict.fromkeys((*_products(types), *others)))
+
+
+def _grid(
+    op: str, type_name: str, fields: Sequence[str], rows: Iterable[Sequence[int]], levels: Iterable[int] = _ROW_LEVELS
+) -> Iterator[OperatorShape]:
+    for sizes, n in product(rows, levels):
+        yield OperatorShape(op=op, type=type_name, n_tokens=n, **dict(zip(fields, sizes, strict=True)))
 
 
 def _products(types: Sequence[str]) -> Iterator[OperatorShape]:
     for type_name in types:
-        for k, m in (*_WEIGHT_SHAPES, *(_NARROW_SHAPES if type_name == "f32" else ())):
-            for n in _PRODUCT_LEVELS:
-                yield OperatorShape(op="MUL_MAT", type=type_name, n_inner=k, n_outer=m, n_tokens=n)
-
-
-def _experts(types: Sequence[str]) -> Iterator[OperatorShape]:
-    for type_name in types:
-        if type_name not in EXPERT_TYPES:
-            continue
-        for k, m, n_experts, n_used in _EXPERT_SHAPES:
-            for n in TOKEN_LEVELS:
-                yield OperatorShape(
-                    op="MUL_MAT_ID",
-                    type=type_name,
-                    n_inner=k,
-                    n_outer=m,
-                    n_tokens=n,
-                    n_experts=n_experts,
-                    n_used=n_used,
-                )
+        shapes = (*_WEIGHT_SHAPES, *(_NARROW_SHAPES if type_name == "f32" else ()))
+        yield from _grid("MUL_MAT", type_name, _MATRIX, shapes, _PRODUCT_LEVELS)
+    for type_name in (name for name in types if name in EXPERT_TYPES):
+        yield from _grid("MUL_MAT_ID", type_name, _EXPERTS, _EXPERT_SHAPES, TOKEN_LEVELS)
 
 
 def _attention() -> Iterator[OperatorShape]:
-    fused = [
-        *(("f16", each, n) for each in _ATTENTION_SHAPES for n in _ATTENTION_LEVELS),
-        *(("f16", each, 1) for each in _DECODING_SHAPES),
-        *((type_name, each, n) for type_name in _CACHE_TYPES for each in _CACHE_SHAPES for n in TOKEN_LEVELS),
-    ]
-    for type_name, (size, n_heads, n_kv_heads, n_past), n in fused:
-        yield OperatorShape(
-            op="FLASH_ATTN_EXT",
-            type=type_name,
-            n_inner=size,
-            n_tokens=n,
-            n_heads=n_heads,
-            n_kv_heads=n_kv_heads,
-            n_past=n_past,
-        )
-    for size, n_heads, n_kv_heads, n_past in _ATTENTION_SHAPES[::2]:
-        for n in TOKEN_LEVELS:
-            yield from _eager(size, n_heads, n_kv_heads, -(-(n_past + n) // 256) * 256, n)
-
-
-def _eager(size: int, n_heads: int, n_kv_heads: int, n_kv: int, n: int) -> Iterator[OperatorShape]:
-    """Scores, softmax and mix, as attention does them one after the other."""
-    for k, m in ((size, n_kv), (n_kv, size)):
-        yield OperatorShape(
-            op="MUL_MAT", type="f16", n_inner=k, n_outer=m, n_tokens=n, n_heads=n_heads, n_kv_heads=n_kv_heads
-        )
-    yield OperatorShape(op="SOFT_MAX", type="f32", n_inner=n_kv, n_tokens=n, n_heads=n_heads)
+    fused = [("f16", _ATTENTION_SHAPES, _ATTENTION_LEVELS), ("f16", _DECODING_SHAPES, (1,))]
+    for type_name, shapes, levels in (*fused, *((name, _CACHE_SHAPES, TOKEN_LEVELS) for name in _CACHE_TYPES)):
+        yield from _grid("FLASH_ATTN_EXT", type_name, _OF_HEADS, shapes, levels)
+    for (size, n_heads, n_kv_heads, n_past), n in product(_ATTENTION_SHAPES[::2], TOKEN_LEVELS):
+        n_kv = -(-(n_past + n) // KV_PADDING) * KV_PADDING  # scores, softmax and mix, one after the other
+        for k, m in ((size, n_kv), (n_kv, size)):
+            yield from _grid("MUL_MAT", "f16", _OF_STATES, [(k, m, n_heads, n_kv_heads)], [n])
+        yield from _grid("SOFT_MAX", "f32", ("n_inner", "n_heads"), [(n_kv, n_heads)], [n])
 
 
 def _rows() -> Iterator[OperatorShape]:
-    for n_inner in _ROW_SIZES:
-        for op in ("RMS_NORM+MUL", *_ELEMENTWISE, *_UNARY):
-            for n in _ROW_LEVELS:
-                yield OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=n)
+    for n_inner, op in product(_ROW_SIZES, ("RMS_NORM+MUL", *_ELEMENTWISE, *_UNARY)):
+        yield from _grid(op, "f32", ("n_inner",), [(n_inner,)])
     for op in _UNARY:
         yield OperatorShape(op=op, type="f32", n_inner=_LONG_ROW)
-    for n_inner, n_times in _REPEATED:
-        for n in _ROW_LEVELS:
-            yield OperatorShape(op="REPEAT", type="f32", n_inner=n_inner, n_tokens=n, n_heads=n_times)
-    for size in _HEAD_SIZES:
-        for op in ("RMS_NORM+MUL", "L2_NORM"):
-            yield OperatorShape(op=op, type="f32", n_inner=size, n_tokens=_HEAD_ROWS)
-    for size, n_heads in _HEADS:
-        for n in _ROW_LEVELS:
-            yield OperatorShape(op="ROPE", type="f32", n_inner=size, n_tokens=n, n_heads=n_heads)
+    yield from _grid("REPEAT", "f32", ("n_inner", "n_heads"), _REPEATED)
+    for size, op in product(_HEAD_SIZES, ("RMS_NORM+MUL", "L2_NORM")):
+        yield OperatorShape(op=op, type="f32", n_inner=size, n_tokens=_HEAD_ROWS)
+    yield from _grid("ROPE", "f32", ("n_inner", "n_heads"), _HEADS)
 
 
 def _gathers() -> Iterator[OperatorShape]:
-    for n_inner in _ROW_SIZES:
-        for n in _ROW_LEVELS:
-            yield OperatorShape(op="GET_ROWS", type="f32", n_inner=n_inner, n_outer=1024, n_tokens=n)
-            for type_name in ("f16", *_CACHE_TYPES):
-                yield OperatorShape(op="SET_ROWS", type=type_name, n_inner=n_inner, n_outer=1024, n_tokens=n)
+    for n_inner, n in product(_ROW_SIZES, _ROW_LEVELS):
+        for op, type_name in (("GET_ROWS", "f32"), *(("SET_ROWS", name) for name in ("f16", *_CACHE_TYPES))):
+            yield from _grid(op, type_name, _MATRIX, [(n_inner, 1024)], [n])
 
 
 def _states() -> Iterator[OperatorShape]:
     """Convolutions over a few tokens, and what carries a state from token to token."""
     for n in _ROW_LEVELS:
-        for channels, width in _CONVOLUTIONS:
-            yield OperatorShape(op="SSM_CONV", type="f32", n_inner=channels, n_outer=width, n_tokens=n)
-        for op, sizes in (("SSM_SCAN", _SCANS), ("GATED_DELTA_NET", _DELTAS)):
-            for size, n_outer, n_heads, n_groups in sizes:
-                yield OperatorShape(
-                    op=op, type="f32", n_inner=size, n_outer=n_outer, n_tokens=n, n_heads=n_heads, n_kv_heads=n_groups
-                )
-        for size, n_heads in _RWKV:
-            yield OperatorShape(op="RWKV_WKV7", type="f32", n_inner=size, n_tokens=n, n_heads=n_heads)
+        yield from _grid("SSM_CONV", "f32", _MATRIX, _CONVOLUTIONS, [n])
+        yield from _grid("SSM_SCAN", "f32", _OF_STATES, _SCANS, [n])
+        yield from _grid("GATED_DELTA_NET", "f32", _OF_STATES, _DELTAS, [n])
+        yield from _grid("RWKV_WKV7", "f32", ("n_inner", "n_heads"), _RWKV, [n])
 
 
 def _routing() -> Iterator[OperatorShape]:
-    """What routers do between their product and their experts."""
-    for n in _ROW_LEVELS:
-        for n_experts, n_used in _ROUTED:
-            yield OperatorShape(op="ARGSORT", type="f32", n_inner=n_experts, n_tokens=n, n_used=n_experts)
-            yield OperatorShape(op="SUM_ROWS", type="f32", n_inner=n_used, n_tokens=n, n_used=1)
-            yield OperatorShape(op="DIV", type="f32", n_inner=n_used, n_tokens=n)
+    for n, (n_experts, n_used) in product(_ROW_LEVELS, _ROUTED):
+        yield from _grid("ARGSORT", "f32", ("n_inner", "n_used"), [(n_experts, n_experts)], [n])
+        yield from _grid("SUM_ROWS", "f32", ("n_inner", "n_used"), [(n_used, 1)], [n])
+        yield from _grid("DIV", "f32", ("n_inner",), [(n_used,)], [n])
 
 
 def typical_shapes(shapes: Iterable[OperatorShape]) -> tuple[OperatorShape, ...]:
@@ -186,12 +151,10 @@ def typical_shapes(shapes: Iterable[OperatorShape]) -> tuple[OperatorShape, ...]
     by_family: dict[tuple[str, str], list[OperatorShape]] = {}
     for shape in shapes:
         by_family.setdefault(family(shape), []).append(shape)
-    return tuple(
-        _middle([shape for shape in members if shape.n_tokens == rows])
-        for members in by_family.values()
-        for rows in sorted({min(each.n_tokens for each in members), max(each.n_tokens for each in members)})
-    )
-
-
-def _middle(shapes: Sequence[OperatorShape]) -> OperatorShape:
-    return sorted(shapes, key=lambda shape: shape.n_inner * max(1, shape.n_outer))[len(shapes) // 2]
+    chosen = []
+    for members in by_family.values():
+        levels = {each.n_tokens for each in members}
+        for n_tokens in sorted({min(levels), max(levels)}):
+            alike = [shape for shape in members if shape.n_tokens == n_tokens]
+            chosen.append(sorted(alike, key=lambda shape: shape.n_inner * max(1, shape.n_outer))[len(alike) // 2])
+    return tuple(chosen)

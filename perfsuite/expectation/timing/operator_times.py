@@ -116,7 +116,6 @@ def _fit(points: Sequence[CalibrationPoint], n_threads: int) -> Fit:
 
 
 def _weights(points: Sequence[CalibrationPoint], n_threads: int) -> tuple[float, ...]:
-    """Solve for weights of 0 or more that leave the least squares of relative errors."""
     times = [median(point.rounds_ns) for point in points]
     terms = [features(point.shape, point.shape.n_tokens, n_threads) for point in points]
     relative = [[term / time_ns for term in row] for row, time_ns in zip(terms, times, strict=True)]

@@ -1,16 +1,21 @@
-"""What must hold of every roofline: of each point by itself, and of some series."""
+"""What must hold of every roofline, of each point by itself and of some series; and what RooflineBench reports.
+
+Agreement with the paper is reported, never demanded.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
+from perfsuite.expectation.roofline.point import InferencePotential, Regime, inference_potential, memory_roof, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.survey import Regime
 from perfsuite.records.outcome import Statement
 from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_flops_per_s
 from perfsuite.verdict.compare import MIN_SAMPLES
@@ -133,8 +138,6 @@ MEMORY_TOLERANCE_RATIO = 0.05
 #: The same where that is more: the engine's own records hardly depend on the weights.
 MEMORY_TOLERANCE_BYTES = 10 * 1024 * 1024
 
-_NOT_MEASURED = "the sweep '{}' was not measured"
-
 
 def ceiling_check(run: RooflineRun, row: Row) -> Statement:
     """No point lies above its roof by more than the ceilings' spread, at the highest intensity that routing allows."""
@@ -159,7 +162,7 @@ def floor_ns(run: RooflineRun, row: Row) -> float:
 
 def series_checks_of(sweeps: Collection[str]) -> tuple[str, ...]:
     """Return the checks that some sweeps can answer."""
-    return tuple(name for name, (sweep, _) in SERIES_CHECKS.items() if sweep in sweeps)
+    return tuple(name for name, finding in SERIES_CHECKS.items() if finding.sweep in sweeps)
 
 
 def expected_regime(kind: RowKind, n_prompt: int, *, is_routed: bool) -> Regime | None:
@@ -206,37 +209,191 @@ def memory_check(record: MemoryRecord) -> Statement:
 def all_checks(run: RooflineRun) -> tuple[Statement, ...]:
     """Return every check: of each point, then of the series that the run has."""
     points = (check(run, row) for row in run.rows for check in (ceiling_check, regime_check))
-    series = (SERIES_CHECKS[name][1](run) for name in series_checks_of({row.sweep for row in run.rows}))
+    series = (SERIES_CHECKS[name].statement(run) for name in series_checks_of({row.sweep for row in run.rows}))
     memory = (memory_check(record) for record in run.memory)
     bounds = (bound_check(run, name) for name in BOUNDED if run.bounds)
     return (*(each for each in points if each.holds is not None), *series, *memory, *bounds)
 
 
-def precision_order(run: RooflineRun) -> Statement:
-    """In SILO, fewer bits lie further to the right: decode with Q4_K_M has a higher intensity than with F16."""
-    rows = {row.setting: row for row in rows_of(run, "precision", RowKind.DECODE)}
-    claim = "Q4_K_M lies to the right of F16 in SILO"
-    if not {"f16", "q4_k_m"} <= rows.keys():
-        return Statement(name="precision-order", claim=claim, holds=None, evidence=_NOT_MEASURED.format("precision"))
-    intensity = {setting: run.point(row).operational_intensity for setting, row in rows.items()}
-    return Statement(
-        name="precision-order",
-        claim=claim,
-        holds=intensity["q4_k_m"] > intensity["f16"],
-        evidence=", ".join(f"{setting} {value:.3g} FLOP/byte" for setting, value in intensity.items()),
-    )
+#: Whether rows of a sweep show a claim, None where that cannot be told, and by what; None where they are too few.
+_Judge = Callable[[RooflineRun, Sequence[Row]], tuple[bool | None, str] | None]
 
 
-def depth_rises(run: RooflineRun) -> Statement:
-    """P rises with depth: a whole run attains more FLOP/s with the most layers than with the fewest."""
-    rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
-    claim = "P of whole runs rises with depth"
+class Finding(NamedTuple):
+    """A claim about the rows of one kind of a sweep."""
+
+    name: str
+    claim: str
+    sweep: str
+    kind: RowKind
+    judge: _Judge
+
+    def statement(self, run: RooflineRun) -> Statement:
+        """Compare it with a run."""
+        judged = self.judge(run, rows_of(run, self.sweep, self.kind))
+        holds, evidence = judged or (None, f"the sweep '{self.sweep}' was not measured")
+        return Statement(name=self.name, claim=self.claim, holds=holds, evidence=evidence)
+
+
+def paper_findings(run: RooflineRun) -> tuple[Statement, ...]:
+    """Compare each of the paper's findings with the run."""
+    return tuple(finding.statement(run) for finding in _PAPER_FINDINGS)
+
+
+def _fewest_bits_right(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    intensity = {row.setting: run.point(row).operational_intensity for row in rows}
+    if not {"f16", "q4_k_m"} <= intensity.keys():
+        return None
+    return intensity["q4_k_m"] > intensity["f16"], _intensities(run, rows)
+
+
+def _each_further_right(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    values = [run.point(row).operational_intensity for row in rows]
+    rises = all(one < another for one, another in pairwise(values))
+    return (rises, _intensities(run, rows)) if len(rows) > 1 else None
+
+
+def _ends_higher(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
     if len(rows) < 2:
-        return Statement(name="depth-rises", claim=claim, holds=None, evidence=_NOT_MEASURED.format("depth"))
+        return None
     ratio, spread = first_and_last(run, rows)
-    holds = None if abs(ratio - 1.0) <= spread else ratio > 1.0
-    return Statement(name="depth-rises", claim=claim, holds=holds, evidence=order_of(run, rows))
+    return None if abs(ratio - 1.0) <= spread else ratio > 1.0, order_of(run, rows)
 
 
-#: The sweep that each check of a series is about, and the check.
-SERIES_CHECKS = {"precision-order": ("precision", precision_order), "depth-rises": ("depth", depth_rises)}
+def _keeps_rising(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    """P keeps rising: more with the most layers than with the fewest, and no doubling loses more than its spread."""
+    if len(rows) < 2:
+        return None
+    falls = any(ratio < 1.0 - spread for ratio, spread in (first_and_last(run, pair) for pair in pairwise(rows)))
+    ratio, spread = first_and_last(run, rows)
+    holds = False if falls or ratio < 1.0 - spread else (True if ratio > 1.0 + spread else None)
+    told = f"spread {spread:.0%}" if math.isfinite(spread) else "spread not known, too few processes"
+    return holds, f"{format_change(ratio)} from first to last ({told}): {order_of(run, rows)}"
+
+
+def _peaks_at_3_to_5(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    if len(rows) < 3:
+        return None
+    highest = max(rows, key=lambda row: run.point(row).operational_intensity)
+    evidence = f"highest with {highest.setting} layers: {_intensities(run, rows)}"
+    return 3 <= (highest.value or 0) <= 5, evidence
+
+
+def _liso_nearest(
+    run: RooflineRun, rows: Sequence[Row], potential: Callable[[Row], InferencePotential] | None = None
+) -> tuple[bool | None, str] | None:
+    """LISO lies nearest to the ridge among the scenarios of its regime, by default each to that of its own roof."""
+    liso = next((row for row in rows if _is(row, "liso")), None)
+    if liso is None or len(rows) < 2:
+        return None
+    placed = [(row, potential(row) if potential else run.point(row).potential) for row in rows]
+    regime = next(at.regime for row, at in placed if row is liso)
+    alike = [(row, at) for row, at in placed if at.regime is regime]
+    told = ", ".join(f"{row.setting} {at.decades:.2f} decades ({at.regime.value})" for row, at in placed)
+    if len(alike) < 2:
+        return None, f"LISO alone is in the {regime.value} regime and is compared with none: {told}"
+    chosen, _ = alike[nearest([at for _, at in alike])]
+    return chosen is liso, told
+
+
+def _liso_nearest_classical(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+    """The same under the paper's roof, 32-bit arithmetic over the bandwidth of memory, which is one for all."""
+    roof = memory_roof(run.survey.of(run.n_threads))
+
+    def place(row: Row) -> tuple[float, float]:
+        point = run.point(row)
+        return point.operational_intensity, point.flops_per_s
+
+    for row in rows:
+        intensity, flops_per_s = place(row)
+        if flops_per_s > roof.attainable_flops_per_s(intensity):
+            return None, f"{row.setting} lies above that roof, for its arithmetic is faster than FP32"
+    return _liso_nearest(run, rows, lambda row: inference_potential(*place(row), roof))
+
+
+def _extreme_intensity(wanted: str, *, is_highest: bool = True) -> _Judge:
+
+    def judge(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+        if len(rows) < 2 or not any(_is(row, wanted) for row in rows):
+            return None
+        chosen = (max if is_highest else min)(rows, key=lambda row: run.point(row).operational_intensity)
+        return _is(chosen, wanted), _intensities(run, rows)
+
+    return judge
+
+
+def _extreme_rate(wanted: str, *, is_highest: bool) -> _Judge:
+    """Check whether a row attains the most or the fewest FLOP/s; undecided within the spread of the best rival."""
+
+    def judge(run: RooflineRun, rows: Sequence[Row]) -> tuple[bool | None, str] | None:
+        ordered = sorted(rows, key=lambda row: run.point(row).flops_per_s, reverse=is_highest)
+        own, rival = (next((row for row in ordered if _is(row, wanted) is own), None) for own in (True, False))
+        if own is None or rival is None:
+            return None
+        ratio, spread = first_and_last(run, (rival, own))
+        return None if abs(ratio - 1.0) <= spread else (ratio > 1.0) is is_highest, order_of(run, ordered)
+
+    return judge
+
+
+def _is(row: Row, wanted: str) -> bool:
+    return row.setting.partition("-")[0] == wanted
+
+
+def _intensities(run: RooflineRun, rows: Sequence[Row]) -> str:
+    return ", ".join(f"{row.setting} {run.point(row).operational_intensity:.3g} FLOP/byte" for row in rows)
+
+
+_PREFILL, _DECODE, _WHOLE = RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN
+
+#: What must hold of the series of a sweep, by name.
+SERIES_CHECKS = {
+    each.name: each
+    for each in (
+        Finding("precision-order", "Q4_K_M lies to the right of F16 in SILO", "precision", _DECODE, _fewest_bits_right),
+        Finding("depth-rises", "P of whole runs rises with depth", "depth", _WHOLE, _ends_higher),
+    )
+}
+
+_NEAREST = "of whole runs, LISO lies nearest to"
+_PAPER_FINDINGS = (
+    Finding("liso-nearest", f"{_NEAREST} its own ridge", "scenario", _WHOLE, _liso_nearest),
+    Finding(
+        *("liso-nearest-classical", f"{_NEAREST} the ridge of FP32 over memory", "scenario", _WHOLE),
+        _liso_nearest_classical,
+    ),
+    Finding(
+        *("liso-intensity", "of whole runs, LISO has the highest intensity", "scenario", _WHOLE),
+        _extreme_intensity("liso"),
+    ),
+    Finding(
+        *("intensity-peak-over-depth", "over depth, operational intensity peaks at 3 to 5 layers", "depth", _WHOLE),
+        _peaks_at_3_to_5,
+    ),
+    *(
+        Finding(
+            *(f"rate-over-depth-{kind.value}", f"over depth, P of {kind.value} keeps rising", "depth", kind),
+            _keeps_rising,
+        )
+        for kind in (_PREFILL, _DECODE, _WHOLE)
+    ),
+    *(
+        Finding(
+            *(f"{wanted}-intensity", f"of decode, {wanted.upper()} has the {which} intensity", "attention", _DECODE),
+            _extreme_intensity(wanted, is_highest=which == "highest"),
+        )
+        for wanted, which in (("mla", "highest"), ("gqa", "lowest"))
+    ),
+    *(
+        Finding(
+            *(f"{wanted}-rate", f"of decode, {wanted.upper()} attains the {which} FLOP/s", "attention", _DECODE),
+            _extreme_rate(wanted, is_highest=which == "most"),
+        )
+        for wanted, which in (("mla", "most"), ("gqa", "fewest"))
+    ),
+    Finding(
+        *("precision-intensity", "the fewer bits a weight has, the higher the intensity of decode", "precision"),
+        _DECODE,
+        _each_further_right,
+    ),
+)

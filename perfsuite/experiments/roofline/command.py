@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, check_picture, give, tell_picture
 from perfsuite.cli.command_help import Commands, add_command
@@ -19,10 +19,9 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.machine import default_threads, usable_threads
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
-from perfsuite.expectation.roofline.ceiling import CPU
+from perfsuite.expectation.roofline.ceiling import Survey
 from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.row_works import bench_point, bench_weights
 from perfsuite.expectation.roofline.sweeps import SWEEPS, SweepSubject, base_point, sweep_points
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.command_published import published_answer
@@ -39,13 +38,8 @@ if TYPE_CHECKING:
 
 def placed(runs: Iterable[BenchRun], survey: Survey, name_or_path: str | None) -> tuple[Point, ...]:
     """Place each test under the processor's ceilings with its number of threads."""
-    return tuple(
-        point
-        for run in runs
-        for point in bench_points(
-            [run], survey.of(CPU, run.n_threads), cache_dir=user_cache() / "models", name_or_path=name_or_path
-        )
-    )
+    given: Any = {"cache_dir": user_cache() / "models", "name_or_path": name_or_path}
+    return tuple(bench_point(run, survey.of(run.n_threads), **given) for run in runs)
 
 
 #: What says how to measure, and so nothing to a run that is stored.
@@ -150,7 +144,7 @@ def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tupl
     if options.llama_bench is None:
         return ()
     if stored is not None:
-        counts = {n_threads for processor, n_threads in stored.survey.processors() if processor == CPU and n_threads}
+        counts = set(stored.survey.thread_counts)
     else:
         counts = {options.threads or default_threads(), *thread_counts(usable_threads())}
     runs = read_llama_bench(options.llama_bench)
@@ -180,7 +174,6 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> RooflineRequest:
     from perfsuite.experiments.roofline.experiment import RooflineRequest
-    from perfsuite.experiments.scenario_bench import Bench
     from perfsuite.measure.device_survey import SurveyRequest
 
     facts = board.facts()
@@ -197,7 +190,6 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Roo
         survey=SurveyRequest(
             profile=profile,
             n_threads=n_threads,
-            thread_counts=counts,
             board=board,
             log_dir=_STORE,
             opencl_platform=options.opencl_platform,
@@ -205,7 +197,8 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Roo
         base=() if names else (base_point(subject, options.scenario or "siso"),),
         sweeps=sweep_points(names, subject),
         with_bounds=options.bounds,
-        bench=Bench(engine=facts.engine, profile=profile, board=board, n_processes=options.replicates),
+        engine=facts.engine,
+        n_processes=options.replicates,
     )
 
 

@@ -9,15 +9,18 @@ from typing import Any
 from perfsuite.cli.answer import Answer, Part, Sheet, figure
 from perfsuite.expectation.requests.analytic import BYTES_PER_GB, OPS_PER_TOPS
 from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.contradiction import (
+from perfsuite.expectation.roofline.published import (
     Contradiction,
     HeldRate,
+    PublishedDevice,
+    PublishedRate,
     SuspectPair,
     contradictions,
     hold,
+    published_devices,
+    published_rates,
     suspect_pairs,
 )
-from perfsuite.expectation.roofline.published import PublishedDevice, PublishedRate, published_devices, published_rates
 
 _UNITS = {Resource.BANDWIDTH: (BYTES_PER_GB, "GB/s"), Resource.COMPUTE: (OPS_PER_TOPS, "TFLOPS")}
 
@@ -70,7 +73,7 @@ def _rate_plain(held: HeldRate) -> dict[str, Any]:
         "phase": held.rate.phase.value,
         f"needed_{unit}": held.needed_per_s,
         "missing": held.missing,
-        "excess_ratios": {each.name: held.excess_ratio(each.name) for each in held.ceilings},
+        "excess_ratios": {name: held.excess_ratio(name) for name in held.ceilings},
         "is_contradicted": held.is_contradicted,
     }
 
@@ -98,7 +101,7 @@ def _sentence(found: Contradiction) -> str:
     scale, unit = _UNITS[found.resource]
     worst, rate = found.worst, found.worst.rate
     assert worst.needed_per_s is not None
-    ceilings = ", ".join(f"{each.name} {each.per_s / scale:.2f}" for each in worst.ceilings)
+    ceilings = ", ".join(f"{name} {per_s / scale:.2f}" for name, per_s in worst.ceilings.items())
     return (
         f"{found.device}: {rate.architecture} {rate.quantization} at {rate.rate_tokens_per_s:g} tokens/s "
         f"({rate.phase.value}, {rate.scenario}) needs at least {worst.needed_per_s / scale:.2f} {unit} ({ceilings}), "

@@ -10,11 +10,10 @@ from typing import Any
 from perfsuite.cli.answer import Part, Sheet, draw, fields_of
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate, Resource
-from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.published import published_devices
+from perfsuite.expectation.roofline.point import Point, memory_roof
+from perfsuite.expectation.roofline.published import published_roofs
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.experiments.roofline.checks import agreements, all_checks
-from perfsuite.experiments.roofline.paper_findings import paper_findings
+from perfsuite.experiments.roofline.checks import agreements, all_checks, paper_findings
 from perfsuite.records.chart import Chart
 from perfsuite.records.outcome import Statement
 from perfsuite.report.bandwidth_chart import bandwidth_chart
@@ -43,8 +42,7 @@ def _charts(run: RooflineRun) -> Iterator[tuple[str, Chart]]:
     if run.memory:
         yield "memory", memory_chart(run.memory)
     yield "bandwidth", bandwidth_chart(run.survey)
-    published = [(device.name, roof) for device in published_devices() if (roof := device.roof) is not None]
-    yield "devices", devices_chart((run,), published)
+    yield "devices", devices_chart(run, published_roofs())
 
 
 def roofline_plain(
@@ -57,7 +55,7 @@ def roofline_plain(
     plain = {
         **fields_of(run, "suite_version", "recorded_at", "device", "engine", "n_threads"),
         "fingerprint": dict(run.fingerprint),
-        "ridge_point": run.survey.of(n_threads=run.n_threads).memory_roof.ridge_point,
+        "ridge_point": memory_roof(run.survey.of(run.n_threads)).ridge_point,
         "ceilings": [_ceiling(each) for each in run.survey.ceilings],
         "points": [*(_row(run, row) for row in run.rows), *(_point(each) for each in benched)],
         "memory": [_memory(record) for record in run.memory],

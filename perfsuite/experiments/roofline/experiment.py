@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 
 from perfsuite import __version__
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.ceiling import Survey, merge_surveys
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, subject_of, write_roofline
-from perfsuite.expectation.roofline.survey import Survey, merge_surveys
 from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint, SweepSubject, sweep_points
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Sweeps
@@ -25,6 +25,7 @@ from perfsuite.experiments.roofline.checks import (
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench, measure_memories, measure_rows
 from perfsuite.measure.device_survey import SurveyRequest, measure_bounds, survey_device
+from perfsuite.measure.engine import Engine
 from perfsuite.measure.probes import thread_counts
 from perfsuite.records.case import Case, Expectation
 from perfsuite.records.outcome import CaseSamples, Statement
@@ -40,7 +41,9 @@ class RooflineRequest:
     #: Workloads whose operators are rows as well, and those of which phases alone are.
     base: tuple[SweepPoint, ...]
     sweeps: tuple[SweepPoint, ...]
-    bench: Bench
+    engine: Engine
+    #: Of each workload.
+    n_processes: int
     #: Whether independent programs are asked as well, which may take a minute.
     with_bounds: bool = False
 
@@ -52,19 +55,21 @@ def record_roofline(request: RooflineRequest, progress: Progress) -> RooflineRun
     worker failed, or a workload was disturbed again and again.
     """
     recorded_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    before = survey_device(request.survey, progress)
-    bounds = measure_bounds(request.survey, progress) if request.with_bounds else ()
-    base, engine = _measured(request.base, replace(request.bench, records_operators=True), progress)
-    sweeps, sweeps_engine = _measured(request.sweeps, request.bench, progress)
-    memory = measure_memories(tuple(filter(has_memory, (*request.base, *request.sweeps))), request.bench, progress)
+    survey = request.survey
+    bench = Bench(engine=request.engine, profile=survey.profile, board=survey.board, n_processes=request.n_processes)
+    before = survey_device(survey, progress)
+    bounds = measure_bounds(survey, progress) if request.with_bounds else ()
+    base, engine = _measured(request.base, replace(bench, records_operators=True), progress)
+    sweeps, sweeps_engine = _measured(request.sweeps, bench, progress)
+    memory = measure_memories(tuple(filter(has_memory, (*request.base, *request.sweeps))), bench, progress)
     surveys = (before, *_surveyed_again(request, progress))
     return RooflineRun(
         suite_version=__version__,
         recorded_at=recorded_at,
-        device=request.survey.profile.name,
+        device=survey.profile.name,
         engine=engine or sweeps_engine,
-        fingerprint=request.survey.board.facts().fingerprint,
-        n_threads=request.survey.n_threads,
+        fingerprint=survey.board.facts().fingerprint,
+        n_threads=survey.n_threads,
         survey=merge_surveys(surveys),
         rows=(*base, *sweeps),
         memory=memory,
@@ -138,7 +143,6 @@ class RooflineSweeps:
             survey=SurveyRequest(
                 profile=config.profile,
                 n_threads=config.n_threads,
-                thread_counts=thread_counts(config.board.facts().usable_threads),
                 board=config.board,
                 log_dir=config.run_dir,
                 opencl_platform=config.opencl_platform,
@@ -146,12 +150,8 @@ class RooflineSweeps:
             base=(),
             sweeps=self.points,
             with_bounds=self.with_bounds,
-            bench=Bench(
-                engine=config.engine,
-                profile=config.profile,
-                board=config.board,
-                n_processes=min(config.n_replicates, N_PROCESSES),
-            ),
+            engine=config.engine,
+            n_processes=min(config.n_replicates, N_PROCESSES),
         )
         progress.extend_to(self.n_steps)
         self.run = run = record_roofline(request, lambda text: progress.step(f"sweeps, {text}"))

@@ -8,13 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from perfsuite.expectation.decode_linearity import (
-    LinearityExpectation,
-    ProductSize,
-    attended_positions,
-    growth_expectation,
-    linearity_expectation,
-)
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import (
@@ -24,8 +17,13 @@ from perfsuite.expectation.trace_cases import (
     EXPERT_REUSE,
     LEAST_RUNS,
     TRACE,
+    LinearityExpectation,
+    ProductSize,
     ReuseExpectation,
+    attended_positions,
     expected_balances,
+    growth_expectation,
+    linearity_expectation,
     n_routed_layers,
     reuse_expectation,
     routed_experts,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
-from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
+from perfsuite.expectation.memory.need import CPU_FEATURES
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.program_engines import BoardEngines
 from perfsuite.measure.ebpf_helper import (

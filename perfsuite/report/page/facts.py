@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -48,7 +48,9 @@ def _facts(page_run: PageRun) -> Iterator[FactTable]:
         levels = tuple(
             (
                 format_bytes(level.working_set_bytes),
-                *map(format_bytes_per_s, (level.read_bytes_per_s, level.copy_bytes_per_s, level.triad_bytes_per_s)),
+                format_bytes_per_s(level.read_bytes_per_s),
+                _rate(format_bytes_per_s, level.copy_bytes_per_s),
+                _rate(format_bytes_per_s, level.triad_bytes_per_s),
             )
             for level in ceilings.bandwidths
         )
@@ -57,7 +59,7 @@ def _facts(page_run: PageRun) -> Iterator[FactTable]:
         rates = (
             ("32-bit floats", format_flops_per_s(ceilings.fp32_flops_per_s)),
             ("16-bit floats", "no such instruction" if f16 is None else format_flops_per_s(f16)),
-            ("8-bit integers", format_flops_per_s(ceilings.int8_flops_per_s)),
+            ("8-bit integers", _rate(format_flops_per_s, ceilings.int8_flops_per_s)),
             ("one dispatch", format_ns(ceilings.dispatch_ns)),
         )
         note = f"With {ceilings.n_threads} threads together."
@@ -72,6 +74,10 @@ def _facts(page_run: PageRun) -> Iterator[FactTable]:
         costs.append(("largest worker", format_bytes(run.peak_rss_bytes)))
     yield FactTable("Cost of the run", "Time by part, and memory.", ("", ""), tuple(costs))
     yield FactTable("Origin", "", ("", ""), tuple(_origin(page_run)), is_numeric=False)
+
+
+def _rate(form: Callable[[float], str], per_s: float | None) -> str:
+    return "not measured" if per_s is None else form(per_s)
 
 
 def _origin(page_run: PageRun) -> Iterator[tuple[str, str]]:

@@ -10,8 +10,7 @@ import pytest
 
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Operator, engine_graph
 from perfsuite.expectation.graphs.operator import shape
-from perfsuite.expectation.memory.allocator import GraphTensor, place_tensors
-from perfsuite.expectation.memory.linked_graph import Flow, flow_of, linked_graph
+from perfsuite.expectation.memory.linked_graph import Flow, GraphTensor, flow_of, linked_graph, place_tensors
 from perfsuite.expectation.memory.need import worst_batch
 from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.workload.catalog import find, names

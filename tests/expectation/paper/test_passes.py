@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.paper.template import generic_template, template_of
+from perfsuite.expectation.paper.passes import decode_pass, generic_template, prefill_pass, template_of
 from perfsuite.records.op_cost import OpCost
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.variant import find_variant, variant_names

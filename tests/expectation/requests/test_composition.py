@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfsuite.expectation.requests.analytic import Conventions
-from perfsuite.expectation.requests.composition import Passes, compose, passes_of
-from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
-from perfsuite.expectation.requests.step_costs import expanded
-from perfsuite.expectation.requests.subject import Optimisations, find_subject
+from perfsuite.expectation.requests.analytic import Conventions, expanded
+from perfsuite.expectation.requests.composition import Passes, SpeculativePasses, compose, passes_of
+from perfsuite.expectation.requests.subject import Optimisations, find_any_subject
 from perfsuite.expectation.speculation import Speculation
 from perfsuite.records.op_cost import OpCost, PassCost
 from perfsuite.workload.variant import find_variant
@@ -41,7 +39,7 @@ FUSED = Optimisations(variant=find_variant("bf16-int4-fused"))
 
 
 def passes(name: str, conventions: Conventions) -> Passes:
-    return passes_of(find_subject(name), FUSED, conventions)
+    return passes_of(find_any_subject(name), FUSED, conventions)
 
 
 @pytest.mark.parametrize("conventions", list(Conventions))
@@ -70,7 +68,7 @@ def test_a_better_draft_moves_less() -> None:
     assert moved[0] > int(target.decode(200, 1).total.moved_bytes[0]) > moved[-1]
 
 
-LLAMA = find_subject("llama-2-7b")
+LLAMA = find_any_subject("llama-2-7b")
 KV4 = Optimisations(variant=find_variant("bf16-int4-kv4"))
 
 

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
 from perfsuite.expectation.requests.engine_passes import EnginePasses, LayerPattern, layer_pattern, operator_kind
-from perfsuite.expectation.requests.engine_variant import EngineRequest, engine_request, with_latent_attention
-from perfsuite.expectation.requests.subject import Optimisations, Subject, find_subject
+from perfsuite.expectation.requests.subject import (
+    EngineRequest,
+    Optimisations,
+    Subject,
+    engine_request,
+    find_any_subject,
+    with_latent_attention,
+)
 from perfsuite.records.op_cost import NO_COST, OpCost
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.quantization import tensor_types
@@ -22,7 +28,7 @@ from perfsuite.workload.variant import find_variant, variant_names
 
 from ...catalogue_workloads import catalogue_weights
 
-LLAMA2 = find_subject("llama-2-7b")
+LLAMA2 = find_any_subject("llama-2-7b")
 
 
 def requested(variant: str | None, subject: Subject = LLAMA2, **changes: Any) -> EngineRequest:
@@ -59,7 +65,7 @@ def test_variants_become_types_and_settings(
 
 
 def test_tensors_of_the_subjects_own_count() -> None:
-    request = requested("bf16-int4", find_subject("smollm2-135m-q8_0"))
+    request = requested("bf16-int4", find_any_subject("smollm2-135m-q8_0"))
     assert request.tensor_types["blk.5.ffn_up.weight"] == "Q8_0"
 
 

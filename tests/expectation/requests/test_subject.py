@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.requests.subject import Optimisations, Subject, find_subject
+from perfsuite.expectation.requests.subject import Optimisations, Subject, find_any_subject
 from perfsuite.workload.catalog import find
 from perfsuite.workload.synthetic import write_synthetic
 from perfsuite.workload.variant import find_variant
@@ -48,7 +48,7 @@ CONFIG = {
 
 def test_a_name_with_a_quantisation_has_types() -> None:
     """A quantisation behind the name says what the weights are; the name alone leaves that to the variant."""
-    bare, quantised = find_subject("llama-2-7b"), find_subject("smollm2-135m-l2-q8_0")
+    bare, quantised = find_any_subject("llama-2-7b"), find_any_subject("smollm2-135m-l2-q8_0")
     assert bare == Subject(architecture=find("llama-2-7b"))
     assert quantised.architecture == find("smollm2-135m").with_layers(2)
     assert quantised.tensor_types is not None
@@ -60,7 +60,7 @@ def test_a_gguf_file_has_its_own_types(tmp_path: Path) -> None:
     tiny = replace(find("smollm2-135m"), n_layers=1, n_vocab=384)
     path = tmp_path / "tiny.gguf"
     write_synthetic(tiny, "q4_0", path)
-    subject = find_subject(str(path))
+    subject = find_any_subject(str(path))
     assert subject.architecture.n_layers == 1
     assert subject.tensor_types is not None
     assert subject.tensor_types["blk.0.attn_q.weight"] == "Q4_0"
@@ -71,7 +71,7 @@ def test_a_config_is_an_architecture(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(CONFIG | {"hidden_size": 66}))
     with pytest.raises(ArchitectureError, match=r"num_attention_heads is 4, expected a divisor of hidden_size \(66\)$"):
-        find_subject(str(path))
+        find_any_subject(str(path))
     path.write_text(json.dumps(CONFIG | {"hidden_size": 66, "head_dim": 32}))
-    found = find_subject(str(path))
+    found = find_any_subject(str(path))
     assert (found.architecture.name, found.architecture.head_dim, found.tensor_types) == (tmp_path.name, 32, None)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.point import Roof
 from perfsuite.expectation.roofline.published import (
     PublishedDevice,
     published_devices,
     published_dir,
     published_rates,
 )
-from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.records.events import Phase
 
 ROOT = Path(__file__).resolve().parents[3]

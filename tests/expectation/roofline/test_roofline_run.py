@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.roofline.ceiling import Resource
+from perfsuite.expectation.roofline.ceiling import Resource, Survey
+from perfsuite.expectation.roofline.point import Regime
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
-from perfsuite.expectation.roofline.survey import Regime, Survey
 
 from ...json_places import places, with_value
 from ...synthetic_roofline import (

@@ -96,13 +96,6 @@ def test_the_whole_is_its_phases_as_often_as_they_occur(scenario: str, n_gen: in
     assert getattr(phases["end_to_end"], bound) == pytest.approx(expected)
 
 
-def test_the_token_phases_are_of_this_vocabulary() -> None:
-    """4 us for 1000 logits are 49 times as much for 49152."""
-    of = catalogue_workload()
-    found = case_forecasts(of, engine())[f"phase/{of.prefix}/softmax"]
-    assert found.expected_ns == pytest.approx(4000.0 * 49152 / 1000)
-
-
 def test_what_was_not_measured_has_no_forecast() -> None:
     """Without the sampler neither it nor the whole is forecast; everything else is."""
     of = catalogue_workload()

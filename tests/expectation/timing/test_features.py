@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.ggml_cost import TensorShape
-from perfsuite.expectation.ggml_rules import distinct_experts
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.graphs.operator import TensorShape
+from perfsuite.expectation.op_rule import distinct_experts
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS
 from perfsuite.expectation.timing.features import family, features, shape_cost, shape_of
 from perfsuite.expectation.timing.grid import standard_shapes, typical_shapes

@@ -25,9 +25,9 @@ from perfsuite.expectation.timing.operator_times import (
     efficiency,
     nonnegative_weights,
 )
-from perfsuite.records.ceilings import Bandwidth, Ceilings
 
 from ...synthetic_calibration import N_THREADS, Law, lawful_ns, points_of
+from ...synthetic_roofline import processor_ceilings
 
 _WEIGHT = st.floats(0.0, 100.0)
 
@@ -59,17 +59,7 @@ def test_a_weight_stops_at_nothing(
 
 
 #: A cache of 400 GB/s and memory of 50 GB/s; 0.4 TFLOP/s.
-CEILINGS = Ceilings(
-    n_threads=2,
-    bandwidths=tuple(
-        Bandwidth(working_set_bytes=size, read_bytes_per_s=rate, copy_bytes_per_s=rate * 2, triad_bytes_per_s=rate)
-        for size, rate in ((10**6, 4e11), (10**8, 5e10))
-    ),
-    fp32_flops_per_s=4e11,
-    int8_flops_per_s=1.6e12,
-    f16_flops_per_s=None,
-    dispatch_ns=300,
-)
+CEILINGS = processor_ceilings((10**6, 4e11), (10**8, 5e10))
 PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=1024, n_outer=512, n_tokens=8)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from perfsuite.device.profile import find_profile
+from perfsuite.expectation.timing.calibration_plan import reference_models, reference_weights
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import reference_models, reference_weights
 from perfsuite.experiments.held_out.measurement import (
     HELD_OUT,
     N_GEN,

@@ -15,7 +15,7 @@ from perfsuite.cli import main
 from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, read_roofline, write_roofline
 from perfsuite.experiments.roofline.experiment import RooflineRequest
-from perfsuite.measure.plan import LlamaPlan, Plan, SurveyPlan
+from perfsuite.measure.plan import LlamaPlan, Plan, ProbePlan
 from tests.command_streams import Refused, Streams
 from tests.fake_device import FakeDevice, fake_device
 from tests.synthetic_roofline import memory_record, roofline_run, row, survey
@@ -100,13 +100,13 @@ def test_options_reach_the_request(recorder: Recorder) -> None:
     (request,) = recorder.requests
     (base,) = request.base
     assert (base.workload.prefix, base.n_threads, request.sweeps) == ("smollm2-135m-q8_0/siso", 3, ())
-    assert (request.bench.n_processes, request.with_bounds, request.survey.opencl_platform) == (5, False, None)
+    assert (request.n_processes, request.with_bounds, request.survey.opencl_platform) == (5, False, None)
     assert request.survey.n_threads == 3
     recorder.requests.clear()
     assert main(["roofline", MODEL, "--scenario=p16-g4", "--replicates=3", "--bounds", "--opencl-platform=PoCL"]) == 0
     (request,) = recorder.requests
     assert request.base[0].workload.scenario.name == "p16-g4"
-    assert (request.bench.n_processes, request.with_bounds, request.survey.opencl_platform) == (3, True, "PoCL")
+    assert (request.n_processes, request.with_bounds, request.survey.opencl_platform) == (3, True, "PoCL")
 
 
 def test_sweeps_take_the_place_of_the_base(recorder: Recorder) -> None:
@@ -179,7 +179,7 @@ def test_ceilings_that_cannot_be_taken_again_lose_nothing(
     answer = fake_device.run
 
     def run(plan: Plan, **options: object) -> dict[str, Any]:
-        if isinstance(plan, SurveyPlan) and any(isinstance(each, LlamaPlan) for each in fake_device.plans):
+        if isinstance(plan, ProbePlan) and any(isinstance(each, LlamaPlan) for each in fake_device.plans):
             raise MeasurementError("probe: no memory")
         return answer(plan, **options)
 

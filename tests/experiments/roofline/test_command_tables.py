@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli.answer import show
-from perfsuite.expectation.roofline.ceiling import Ceiling, Resource
+from perfsuite.expectation.roofline.ceiling import Ceiling, Resource, Survey
 from perfsuite.expectation.roofline.point import Point
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind
-from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.experiments.roofline.command_published import published_answer
 from perfsuite.experiments.roofline.command_tables import draw_roofline, roofline_parts, roofline_plain
 from tests.command_streams import Streams, printed

@@ -9,7 +9,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, read_roofline
 from perfsuite.experiments.roofline.checks import BOUNDED
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import LlamaPlan, ProbePlan
 from perfsuite.verdict.baseline import read_baselines
 from tests.fake_device import FakeDevice, HostRuns
 
@@ -30,6 +30,10 @@ def _sweep_plans(device: FakeDevice) -> list[LlamaPlan]:
 
 def _n_plans(device: FakeDevice, name: str) -> int:
     return sum(type(plan).__name__ == name for plan in device.plans)
+
+
+def _n_surveys(device: FakeDevice) -> int:
+    return sum(isinstance(plan, ProbePlan) and bool(plan.thread_counts) for plan in device.plans)
 
 
 def _collected(result: pytest.RunResult) -> list[str]:
@@ -79,11 +83,11 @@ def test_what_is_not_selected_is_not_measured(runs: HostRuns) -> None:
     }
     assert {row.sweep for row in _roofline(runs).rows} == {"precision"}
     assert runs.device.remembered == []
-    assert _n_plans(runs.device, "SurveyPlan") == 2
+    assert _n_surveys(runs.device) == 2
     runs.device.plans.clear()
     runs("--perf-sweep=precision", "-k", "test_phase")
     assert _sweep_plans(runs.device) == []
-    assert _n_plans(runs.device, "SurveyPlan") == 0
+    assert _n_surveys(runs.device) == 0
 
 
 def test_a_statement_needs_its_workloads_alone(runs: HostRuns) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.decode_linearity import LinearityExpectation, ProductSize
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.thread_rules import BalanceExpectation
-from perfsuite.expectation.trace_cases import reuse_expectation, trace_cases
+from perfsuite.expectation.trace_cases import LinearityExpectation, ProductSize, reuse_expectation, trace_cases
 from perfsuite.experiments.tracing.judgement import (
     TraceFindings,
     judge_balance,

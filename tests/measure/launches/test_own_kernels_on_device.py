@@ -106,7 +106,7 @@ def of_any_shape(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("tuning", [CPU_TUNING, GPU_TUNING], ids=["processor", "GPU"])
 def test_awkward_shapes(own: OwnKernels, run: RunPlan, monkeypatch: pytest.MonkeyPatch, tuning: Tuning) -> None:
     """Kernels compute every value of their output, and only those, at shapes that fit no tile."""
-    monkeypatch.setattr("perfsuite.measure.launches.planning.CPU_TUNING", tuning)
+    monkeypatch.setattr("perfsuite.measure.launches.session.CPU_TUNING", tuning)
     found = measured(own, run, [f"kernel/{name}" for name in AWKWARD])
     wrong = {case_id: each.error_norm for case_id, (each,) in found.items() if not each.is_correct}
     assert wrong == {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
+from perfsuite.expectation.roofline.point import Roof
 from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
@@ -58,18 +58,12 @@ def roofline_figure(run: RunFile, observation: Observation) -> Iterator[Figure]:
     if run.ceilings is None or not points:
         return
     summary = _summary(run.ceilings, points)
-    ceilings = ProcessorCeilings(
-        levels=tuple((each.working_set_bytes, each.fastest_bytes_per_s) for each in run.ceilings.bandwidths),
-        fp32_flops_per_s=run.ceilings.fp32_flops_per_s,
-        f16_flops_per_s=run.ceilings.f16_flops_per_s,
-        int8_flops_per_s=run.ceilings.int8_flops_per_s,
-    )
     yield Figure(
         figure_id="roofline",
         subject="roofline",
         title="Roofline: what is attained of what the device can do",
         summary=summary,
-        drawing=_drawing(ceilings, points, summary),
+        drawing=_drawing(run.ceilings, points, summary),
     )
 
 
@@ -103,7 +97,7 @@ def _summary(ceilings: Ceilings, points: Sequence[_Point]) -> str:
     )
 
 
-def _drawing(ceilings: ProcessorCeilings, points: Sequence[_Point], summary: str) -> Markup:
+def _drawing(ceilings: Ceilings, points: Sequence[_Point], summary: str) -> Markup:
     peaks = arithmetic_roofs(ceilings)
     top = max(roof.peak_flops_per_s for _, roof in peaks)
     slopes = _slopes(ceilings, top)
@@ -123,7 +117,7 @@ def _drawing(ceilings: ProcessorCeilings, points: Sequence[_Point], summary: str
     return key + _slope_legend(label for label, _ in slopes) + canvas.plot(marks, summary)
 
 
-def _slopes(ceilings: ProcessorCeilings, top: float) -> list[tuple[str, Roof]]:
+def _slopes(ceilings: Ceilings, top: float) -> list[tuple[str, Roof]]:
     memory = ceilings.levels[-1][1]
     rates = [(f"memory {format_bytes_per_s(memory)}", memory)]
     for held_bytes, rate in reversed(cache_levels(ceilings)):

@@ -6,14 +6,17 @@ from functools import cache
 
 import pytest
 
-from perfsuite.expectation.paper import decode_tables
-from perfsuite.expectation.paper.decode_tables import (
+from perfsuite.expectation.paper import tables
+from perfsuite.expectation.paper.tables import (
     PAPER_TABLES,
+    PROMPTS,
+    PrintedCell,
     ReproducedRow,
+    TableRow,
+    printed_cells,
     reproduce,
     table_11,
 )
-from perfsuite.expectation.paper.table_row import PROMPTS, PrintedCell, TableRow, printed_cells
 from perfsuite.workload.variant import variant_names
 
 _CELLS = [cell for table in PAPER_TABLES for cell in printed_cells(table) if cell.reproducible]
@@ -75,7 +78,7 @@ def test_a_value_outside_its_window_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     def wrong() -> list[TableRow]:
         return [TableRow(table=8, inputs=row.row.inputs, metric=None, value=row.row.value * 1.1) for row in right]
 
-    monkeypatch.setattr(decode_tables, "PAPER_TABLES", {8: wrong})
+    monkeypatch.setattr(tables, "PAPER_TABLES", {8: wrong})
     rows = reproduce(8)
     printed = [row for row in rows if row.cell is not None]
     assert [row.inside for row in printed] == [False] * 5

@@ -11,17 +11,15 @@ import pytest
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.expectation.roofline.bench_work import (
-    bench_points,
+from perfsuite.expectation.roofline.point import Regime, work_of
+from perfsuite.expectation.roofline.row_works import (
+    bench_point,
     bench_weights,
     bench_work,
     evaluation_ns,
     stored_bytes,
     stored_values,
 )
-from perfsuite.expectation.roofline.survey import Regime
-from perfsuite.expectation.roofline.work import work_of
-from perfsuite.records.ceilings import Bandwidth, Ceilings
 from perfsuite.records.events import Phase
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench
@@ -29,18 +27,11 @@ from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.synthetic import write_synthetic
 from perfsuite.workload.weights import Weights, resolve
 
+from ...synthetic_roofline import processor_ceilings
+
 DATA = Path(__file__).parent.parent.parent / "data"
 
-CEILINGS = Ceilings(
-    n_threads=2,
-    bandwidths=(
-        Bandwidth(working_set_bytes=1 << 28, read_bytes_per_s=5e10, copy_bytes_per_s=4e10, triad_bytes_per_s=4e10),
-    ),
-    fp32_flops_per_s=5e11,
-    int8_flops_per_s=2e12,
-    f16_flops_per_s=1e12,
-    dispatch_ns=60,
-)
+CEILINGS = processor_ceilings((1 << 28, 5e10), fp32_flops_per_s=5e11, f16_flops_per_s=1e12)
 
 
 @pytest.fixture
@@ -145,7 +136,7 @@ def test_the_time_is_of_one_evaluation(runs: dict[str, BenchRun], test: str, tim
 def test_points_lie_where_the_tests_ran(runs: dict[str, BenchRun], tmp_path: Path) -> None:
     """Each point has its test's rate; generation is bound by memory and lies to the left of the prompt."""
     chosen = [runs["pp16"], runs["tg4"], runs["pp16+tg4"]]
-    prompt, step, both = bench_points(chosen, CEILINGS, cache_dir=tmp_path)
+    prompt, step, both = (bench_point(run, CEILINGS, cache_dir=tmp_path) for run in chosen)
     assert [point.case for point in (prompt, step, both)] == [
         f"llama-bench/smollm2-135m-q8_0/{name}" for name in ("pp16", "tg4", "pp16+tg4")
     ]
@@ -157,4 +148,4 @@ def test_points_lie_where_the_tests_ran(runs: dict[str, BenchRun], tmp_path: Pat
 def test_a_run_on_a_gpu_has_no_place_under_the_processor(runs: dict[str, BenchRun], tmp_path: Path) -> None:
     """Its backend is named, and those whose runs can be placed."""
     with pytest.raises(PerfsuiteError, match=r"pp16: ran on 'CUDA,CPU'; only runs of the backends BLAS, CPU, OpenMP"):
-        bench_points([replace(runs["pp16"], backends="CUDA,CPU")], CEILINGS, cache_dir=tmp_path)
+        bench_point(replace(runs["pp16"], backends="CUDA,CPU"), CEILINGS, cache_dir=tmp_path)

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, window_of
-from perfsuite.expectation.graphs.place import Place
-from perfsuite.expectation.graphs.request import Batch, Settings, refusal
+from perfsuite.expectation.graphs.operator import Batch, Settings, refusal
+from perfsuite.expectation.graphs.place import KvCache, Place, cache_of, window_of
 from perfsuite.workload.catalog import find, names
 
 from ...catalogue_workloads import catalogue_weights

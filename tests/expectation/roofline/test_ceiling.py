@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.roofline.ceiling import CPU, Rate, Resource
-from perfsuite.expectation.roofline.survey import ProcessorCeilings, Regime, Roof, Survey, merge_surveys
+from perfsuite.expectation.roofline.ceiling import Rate, Resource, Survey, merge_surveys
+from perfsuite.expectation.roofline.point import Regime, Roof
 
 from ...synthetic_roofline import (
     CACHE_BYTES,
@@ -22,8 +22,6 @@ from ...synthetic_roofline import (
     rate,
     survey,
 )
-
-RATES = st.floats(min_value=1e-6, max_value=1e18)
 
 #: 400 GFLOP/s over 20 GB/s.
 ROOF = Roof(peak_flops_per_s=400e9, bandwidth_bytes_per_s=20e9)
@@ -50,17 +48,6 @@ def test_below_the_ridge_the_roof_is_bandwidth_and_from_it_on_peak(
     assert ROOF.regime(intensity) is regime
 
 
-@given(st.builds(Roof, peak_flops_per_s=RATES, bandwidth_bytes_per_s=RATES), RATES, RATES)
-def test_the_roof_never_falls_and_holds_both_ceilings(roof: Roof, one: float, other: float) -> None:
-    """More FLOPs a byte never attain less; where arithmetic is the regime the peak is attained, else the bandwidth."""
-    low, high = sorted((one, other))
-    attained = roof.attainable_flops_per_s(low)
-    assert attained <= roof.attainable_flops_per_s(high) <= roof.peak_flops_per_s
-    assert attained / low <= roof.bandwidth_bytes_per_s * (1 + 1e-12)
-    is_bound = roof.regime(low) is Regime.COMPUTE
-    assert attained == pytest.approx(roof.peak_flops_per_s if is_bound else low * roof.bandwidth_bytes_per_s)
-
-
 def test_of_takes_the_best_of_each_ceiling() -> None:
     """A level's rate is the fastest of read, copy and triad, and what is missing is None."""
     kinds = {"read": 3e9, "copy": 5e9, "triad": 4e9}
@@ -70,23 +57,19 @@ def test_of_takes_the_best_of_each_ceiling() -> None:
             bandwidth_ceiling(9e9, CACHE_BYTES),
             *(compute_ceiling(per_s, kind=kind) for kind, per_s in (("fp32", 1e9), ("f16", None), ("int8", 4e9))),
         )
-    ).of(CPU, 2)
-    assert found == ProcessorCeilings(
-        levels=((CACHE_BYTES, 9e9), (MEMORY_BYTES, 5e9)),
-        fp32_flops_per_s=1e9,
-        f16_flops_per_s=None,
-        int8_flops_per_s=4e9,
-    )
+    ).of(2)
+    assert found.levels == ((CACHE_BYTES, 9e9), (MEMORY_BYTES, 5e9))
+    assert (found.fp32_flops_per_s, found.f16_flops_per_s, found.int8_flops_per_s) == (1e9, None, 4e9)
+    assert (found.n_threads, found.dispatch_ns) == (2, None)
 
 
 def test_processors_and_threads_are_kept_apart() -> None:
-    """One thread has half of what two have, a device of OpenCL has its own, and all are listed once."""
+    """One thread has half of what two have, a device of OpenCL is no processor."""
     device = ceilings(None, processor="GPU", share=3.0)
     found = Survey(ceilings=(*survey(1, 2).ceilings, *device))
-    assert found.processors() == ((CPU, 1), (CPU, 2), ("GPU", None))
-    assert found.of(CPU, 1).fp32_flops_per_s == FP32_FLOPS_PER_S / 2
-    assert found.of(CPU, 2).int8_flops_per_s == INT8_FLOPS_PER_S
-    assert found.of("GPU").levels[-1] == (MEMORY_BYTES, 3 * 20e9)
+    assert found.thread_counts == {1, 2}
+    assert found.of(1).fp32_flops_per_s == FP32_FLOPS_PER_S / 2
+    assert found.of(2).int8_flops_per_s == INT8_FLOPS_PER_S
 
 
 def spread(per_s: float, spread_ratio: float) -> dict[str, Rate]:
@@ -104,9 +87,9 @@ def test_the_spread_is_that_of_memory_or_of_arithmetic() -> None:
             compute_ceiling(4e9, kind="int8", **spread(4e9, 0.3)),
         )
     )
-    assert found.spread_ratio(Resource.BANDWIDTH, CPU, 2) == pytest.approx(0.2)
-    assert found.spread_ratio(Resource.COMPUTE, CPU, 2) == pytest.approx(0.3)
-    assert found.spread_ratio(Resource.COMPUTE, CPU, 3) == 0.0
+    assert found.spread_ratio(Resource.BANDWIDTH, 2) == pytest.approx(0.2)
+    assert found.spread_ratio(Resource.COMPUTE, 2) == pytest.approx(0.3)
+    assert found.spread_ratio(Resource.COMPUTE, 3) == 0.0
 
 
 def test_a_working_set_that_could_not_be_had_is_not_the_largest() -> None:
@@ -115,7 +98,7 @@ def test_a_working_set_that_could_not_be_had_is_not_the_largest() -> None:
         bandwidth_ceiling(1e9, CACHE_BYTES, **spread(1e9, 0.4)),
         bandwidth_ceiling(1e9, MEMORY_BYTES, rate=None, missing="no memory"),
     )
-    assert Survey(ceilings=found).spread_ratio(Resource.BANDWIDTH, CPU, 2) == pytest.approx(0.4)
+    assert Survey(ceilings=found).spread_ratio(Resource.BANDWIDTH, 2) == pytest.approx(0.4)
 
 
 def surveyed(best: float | None, median: float | None = None, n_rounds: int = 5) -> Survey:

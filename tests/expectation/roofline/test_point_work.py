@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfsuite.expectation.roofline.point import Work, WorkPart, fastest_flops_per_s, work_of
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.row_works import row_works
-from perfsuite.expectation.roofline.survey import ProcessorCeilings
-from perfsuite.expectation.roofline.work import Work, WorkPart, fastest_flops_per_s, work_of
 from perfsuite.records.case import CaseCost
 from perfsuite.records.events import Phase
 from perfsuite.records.op_cost import OpCost
 
 from ...catalogue_workloads import catalogue_workload
-from ...synthetic_roofline import CACHE_BYTES, part, survey, work
+from ...synthetic_roofline import CACHE_BYTES, part, processor_ceilings, survey, work
 
 MODEL = "smollm2-135m-l2-q8_0"
 
@@ -73,9 +72,9 @@ def test_steps_across_the_padding_of_the_cache_each_have_their_own() -> None:
 
 
 #: 100 GB/s in the cache, 20 in memory; 400 GFLOP/s in floats, 1600 in integers.
-CEILINGS = survey().of("cpu", 2)
+CEILINGS = survey().of(2)
 
-_RATES = st.floats(min_value=1.0, max_value=1e13)
+_AMOUNTS = st.floats(min_value=1.0, max_value=1e13)
 _COUNTS = st.integers(0, 10**12)
 _SETS = st.integers(1, 10**10)
 
@@ -98,17 +97,6 @@ def any_part(draw: st.DrawFn) -> WorkPart:
 def any_work() -> st.SearchStrategy[Work]:
     parts = st.lists(any_part(), min_size=1, max_size=5).map(tuple)
     return st.builds(Work, parts=parts, counts_activations=st.booleans())
-
-
-@st.composite
-def any_ceilings(draw: st.DrawFn) -> ProcessorCeilings:
-    levels = draw(st.dictionaries(_SETS, _RATES, min_size=1, max_size=4))
-    return ProcessorCeilings(
-        levels=tuple(sorted(levels.items())),
-        fp32_flops_per_s=draw(_RATES),
-        f16_flops_per_s=draw(st.none() | _RATES),
-        int8_flops_per_s=draw(st.none() | _RATES),
-    )
 
 
 def test_the_roof_over_one_part_is_its_types_and_its_sets() -> None:
@@ -143,22 +131,6 @@ def test_the_roof_over_a_mixture_by_hand() -> None:
     assert work(part(), floats).roof(CEILINGS).bandwidth_bytes_per_s == pytest.approx(20e9)
 
 
-@given(any_work(), any_ceilings())
-def test_the_roof_is_the_time_that_nothing_undercuts(any_work: Work, ceilings: ProcessorCeilings) -> None:
-    """The attainable rate is the work over the longer of computing and moving it, whatever the mixture."""
-    flops, moved = any_work.flops, any_work.traffic_bytes
-    if not flops or not moved:
-        return
-    compute_s = sum(each.flops / fastest_flops_per_s(each.type, ceilings) for each in any_work.parts)
-    memory_s = 0.0
-    for each in any_work.parts:
-        memory_s += each.stored_bytes / ceilings.fastest_bandwidth_bytes_per_s(each.stored_set_bytes)
-        if any_work.counts_activations:
-            memory_s += each.activation_bytes / ceilings.fastest_bandwidth_bytes_per_s(each.activation_set_bytes)
-    attainable = any_work.roof(ceilings).attainable_flops_per_s(flops / moved)
-    assert attainable == pytest.approx(flops / max(compute_s, memory_s), rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("type_name", "f16", "int8", "expected"),
     [
@@ -178,7 +150,7 @@ def test_the_fastest_arithmetic_of_a_type(
     type_name: str, f16: float | None, int8: float | None, expected: float
 ) -> None:
     """Quantised weights may be multiplied as any type, halves as halves or floats, and floats as floats only."""
-    ceilings = ProcessorCeilings(levels=((1, 1.0),), fp32_flops_per_s=4.0, f16_flops_per_s=f16, int8_flops_per_s=int8)
+    ceilings = processor_ceilings((1, 1.0), fp32_flops_per_s=4.0, f16_flops_per_s=f16, int8_flops_per_s=int8)
     assert fastest_flops_per_s(type_name, ceilings) == expected
 
 
