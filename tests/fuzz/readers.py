@@ -59,8 +59,7 @@ from perfsuite.records.observation import read_observation, write_observation
 from perfsuite.records.opencl_log_file import read_opencl_log
 from perfsuite.records.run_file import read_run_file
 from perfsuite.records.tensor_layout import TensorLayout
-from perfsuite.records.trace_file import read_trace, write_trace
-from perfsuite.records.trace_writer import HEAD, MAGIC, BlockKind, block_head
+from perfsuite.records.trace_file import HEAD, MAGIC, BlockKind, block_head, read_trace, write_trace
 from perfsuite.records.whole_file import write_json
 from perfsuite.report.history.append import append_run, run_rows
 from perfsuite.report.history.reader import open_history
