@@ -18,8 +18,7 @@ from pathlib import Path
 from perfsuite.errors import BaselineError, ShapeError
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.records.codec import Amount, read_json, to_plain
-from perfsuite.records.whole_file import write_json
-from perfsuite.records.whole_set import plain_name
+from perfsuite.records.whole_file import plain_name, write_json
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: Raised whenever a field changes its meaning.
