@@ -208,7 +208,7 @@ def _tell_changes(options: argparse.Namespace, builder: Builder) -> None:
 def _is_of(path: Path, old: Engine, new: Engine) -> bool:
     """Whether a run was finished, and its sides are these builds."""
     from perfsuite.measure.environment import ENGINE_NAME
-    from perfsuite.records.run_json import read_plain_run
+    from perfsuite.records.run_file import read_plain_run
 
     plain = read_plain_run(path)
     against = [word for word in map(own_name, plain.get("arguments", ())) if word.startswith("--perf-against=")]

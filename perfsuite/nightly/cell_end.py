@@ -14,7 +14,7 @@ from typing import Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import Amount, Count
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT, Outcome
-from perfsuite.records.run_json import RUN_NAME, read_plain_run
+from perfsuite.records.run_file import RUN_NAME, read_plain_run
 
 #: The log of a cell, in its folder.
 LOG_NAME = "pytest.log"

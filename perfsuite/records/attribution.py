@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfsuite.records.codec import Count, Number, Whole
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carrier:
@@ -13,9 +15,9 @@ class Carrier:
     #: The part's name within its phase.
     role: str
     #: New minus old, ns; negative where time was won.
-    lost_ns: int
+    lost_ns: Whole
     #: Of what the phase lost.
-    share_ratio: float
+    share_ratio: Number
     #: Whether the part was judged as changed by itself, in the direction of its phase.
     is_significant: bool
     #: ``new`` or ``old`` where that side alone has it, so that all of its time is a change.
@@ -33,11 +35,11 @@ class PhaseAttribution:
 
     case_id: str
     #: New minus old, ns; negative where time was won.
-    lost_ns: int
+    lost_ns: Whole
     #: Those of one side alone, then others; of these either all are significant, or none is. Largest first.
     carriers: tuple[Carrier, ...]
     #: What the carriers leave over, ns; it may have either sign.
-    unexplained_ns: int
+    unexplained_ns: Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +47,9 @@ class UniformShift:
     """All phases and operators moved alike: the cause is in none of them."""
 
     #: New over old, the time-weighted median of the operators.
-    ratio: float
+    ratio: Number
     #: Phases and operators that moved by about this ratio.
-    n_cases: int
+    n_cases: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

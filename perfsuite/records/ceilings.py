@@ -54,6 +54,12 @@ class Ceilings:
     #: One empty operator: a call on every thread and a barrier among them.
     dispatch_ns: Size
 
+    def __post_init__(self) -> None:
+        """Refuse levels that are not in their order."""
+        sets = [level.working_set_bytes for level in self.bandwidths]
+        if sets != sorted(set(sets)):
+            raise ValueError(f"working sets {sets} are not ascending")
+
     def sustained_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
         """Return the read bandwidth that an honest forecast uses, that of the smallest level that holds the set.
 
@@ -75,11 +81,7 @@ class Ceilings:
     @classmethod
     def from_plain(cls, plain: object) -> Ceilings:
         """Build from what `to_plain` returned; anything else is a MeasurementError that names the field."""
-        ceilings = from_plain(plain, cls, "ceilings", MeasurementError, "measure again", is_closed=True)
-        sets = [level.working_set_bytes for level in ceilings.bandwidths]
-        if sets != sorted(set(sets)):
-            raise MeasurementError(f"ceilings: working sets {sets} are not ascending; measure again")
-        return ceilings
+        return from_plain(plain, cls, "ceilings", MeasurementError, "measure again", is_closed=True)
 
 
 def fastest_bytes_per_s(levels: Sequence[tuple[int, float]], working_set_bytes: int) -> float:

@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 from perfsuite.records.case import COUNTED
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.run_file import RunFile
-from perfsuite.records.run_json import moment_of
+from perfsuite.records.run_file import RunFile, moment_of
 from perfsuite.report.verdict_words import Tone, interval_words
 from perfsuite.units import format_change, format_count, format_ns, format_ratio
 

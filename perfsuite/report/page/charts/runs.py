@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 from markupsafe import Markup
 
 from perfsuite.records.outcome import Judgement
-from perfsuite.records.run_file import RunFile
-from perfsuite.records.run_json import moment_of
+from perfsuite.records.run_file import RunFile, moment_of
 from perfsuite.report.charts.axes import linear_axis
 from perfsuite.report.charts.svg import Canvas, legend, look_of
 from perfsuite.report.page.charts.figure import Figure
