@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, get_type_hints
 
 from perfsuite.errors import PerfsuiteError
@@ -87,17 +88,11 @@ def _plain_type(record_type: type[Any], **others: Any) -> Any:
     return make_dataclass("Plain", [(name, hint, field(default=None)) for name, hint in known.items()], kw_only=True)
 
 
-_Case = _plain_type(Judgement, tokens_per_s=Amount | None)
-_Phase = _plain_type(PhaseAttribution, carriers=tuple[_plain_type(Carrier), ...])  # type: ignore[misc]
-_Run = make_dataclass(
-    "Run",
-    [("cases", tuple[_Case, ...])],
-    bases=(
-        _plain_type(RunOrigin),
-        _plain_type(RunFile, attribution=tuple[_Phase, ...], uniform_shift=UniformShift | None, origin=Any),
-    ),
-    kw_only=True,
-)
+_CARRIERS = GenericAlias(list, _plain_type(Carrier))
+_PHASES = GenericAlias(list, _plain_type(PhaseAttribution, carriers=_CARRIERS))
+_CASES = GenericAlias(list, _plain_type(Judgement, tokens_per_s=Amount | None))
+_BASES = (_plain_type(RunOrigin), _plain_type(RunFile, attribution=_PHASES, uniform_shift=UniformShift | None))
+_Run: type[Any] = make_dataclass("Run", [("cases", _CASES)], bases=_BASES, kw_only=True)
 
 #: Ratios closer to 0 are none, and a time over one would be infinite.
 _SMALLEST_RATIO = 1e-12
