@@ -11,11 +11,10 @@ from types import GenericAlias
 from typing import Any, get_type_hints
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import Amount, Count, Number, double, from_plain, plain_json, rebuilt
 from perfsuite.records.events import KeptOutputs
-from perfsuite.records.outcome import Judgement
+from perfsuite.records.outcome import NO_ATTRIBUTION, Attribution, Carrier, Judgement, PhaseAttribution, UniformShift
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 
 #: Raised whenever a field changes its meaning.

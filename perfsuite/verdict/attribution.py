@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Attribution, Carrier, Judgement, Outcome, PhaseAttribution, UniformShift
 
 #: What such a judgement measured is nothing to reckon with.
 _UNTRUSTED = (Outcome.INVALID, Outcome.IMPOSSIBLE, Outcome.INCOMPARABLE)

@@ -53,7 +53,7 @@ from perfsuite.records.engine_columns import evaluations_of, experts_of, splits_
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.job import read_answer, read_job, write_job
 from perfsuite.records.live import from_line, to_line
-from perfsuite.records.llama_bench_file import read_llama_bench, write_llama_bench
+from perfsuite.records.llama_bench import read_llama_bench, write_llama_bench
 from perfsuite.records.memory_timeline import MemoryTimeline
 from perfsuite.records.observation import read_observation, write_observation
 from perfsuite.records.opencl_log_file import read_opencl_log

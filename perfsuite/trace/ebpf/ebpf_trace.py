@@ -39,7 +39,6 @@ from perfsuite.trace.ebpf.intervals import (
 )
 from perfsuite.trace.ebpf.nodes import StructureReader, Structures, structures_of
 from perfsuite.trace.ebpf.operators import Operators, operators_of
-from perfsuite.trace.ebpf.pairs import with_pairs_as_one
 
 #: ``prev_state`` of a thread that was pre-empted: 0, or what ``sched_switch`` prints as ``R+`` (TASK_REPORT_MAX).
 _PREEMPTED = (0, 0x100)
@@ -185,8 +184,7 @@ class _Trace:
         #: What an evaluation is: a graph or split, and where those were not recorded, a call of llama_decode.
         self._evaluations = self._splits if self._splits.size else self._tokens
         self._structures: Structures = structures_of(log, self._evaluations, StructureReader(layout))
-        single = operators_of(log, self._evaluations, self._levels)
-        self._operators: Operators = with_pairs_as_one(single, self._structures)
+        self._operators: Operators = operators_of(log, self._evaluations, self._levels)
         self._doubtful = doubtful_evaluations(log, self._evaluations, self._levels)
         self._found: GraphsFound = find_graphs(self._operators, self._structures, self._doubtful)
         self._iteration = self._iterations()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.records.attribution import Attribution, UniformShift
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Attribution, Outcome, UniformShift
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.head import Head, page_head
 from perfsuite.report.verdict_words import verdict_sentence
