@@ -101,7 +101,6 @@ class HelperPipes:
     """A helper of this machine, by its process with pipes for input and errors."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the pipes; nothing else may read or write them."""
         self._process = process
         self._said = b""
 
@@ -164,7 +163,6 @@ class EbpfRecording:
         self._is_collected = False
 
     def __enter__(self) -> EbpfRecording:
-        """Go on recording."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -176,7 +174,6 @@ class EbpfRecording:
 
     @property
     def helper_pid(self) -> int:
-        """The helper's process."""
         return self._helper.pid
 
     def notes(self) -> tuple[str, ...]:
@@ -221,7 +218,6 @@ class EbpfRecording:
         self._listen(lambda said: _READY in said, limit_s)
 
     def _listen(self, has_come: Callable[[bytes], bool], limit_s: float) -> None:
-        """Take what it says until something has come."""
         deadline = time.monotonic() + limit_s
         while not has_come(self._helper.said):
             try:
@@ -233,7 +229,6 @@ class EbpfRecording:
                 raise MeasurementError(self._reason("has ended"))
 
     def _collect(self, limit_s: float) -> None:
-        """Close its input, wait for its end, and take what it has still said."""
         if self._is_collected:
             return
         self._is_collected = True

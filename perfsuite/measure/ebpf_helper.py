@@ -289,7 +289,6 @@ def machine_obstacle(
 
 
 def _first_lack(*needs: tuple[bool, str]) -> str | None:
-    """Return the words for the first need that is not met."""
     return next((said for is_met, said in needs if not is_met), None)
 
 

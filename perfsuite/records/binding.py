@@ -47,7 +47,6 @@ class PartSpan:
 
     @property
     def duration_ns(self) -> int:
-        """End minus start."""
         return self.end_ns - self.start_ns
 
 

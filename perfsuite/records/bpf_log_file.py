@@ -214,7 +214,6 @@ def _check(path: Path, field: str, seen: int, is_right: bool, expected: str) -> 
 
 
 def terminated(text: bytes | memoryview) -> str:
-    """Return a text up to its NUL."""
     return bytes(text).partition(b"\0")[0].decode(errors="replace")
 
 
@@ -239,7 +238,6 @@ def _walk(content: bytes, begin: int) -> tuple[_Offsets, str]:
 
 
 def _gathered(content: bytes, offsets: _Offsets) -> Records:
-    """Return the common part of the records."""
     n_words = RECORD_DTYPE.itemsize // 8
     words = np.frombuffer(content, np.uint64, len(content) // 8)
     found: Records = words[(offsets // 8)[:, np.newaxis] + np.arange(n_words)].view(RECORD_DTYPE).reshape(-1)

@@ -81,7 +81,6 @@ class BundleManifest:
 
     @property
     def size_bytes(self) -> int:
-        """The size of all files."""
         return sum(each.size_bytes for each in self.files)
 
 
@@ -103,7 +102,6 @@ def listed_files(folder: Path, programs: Iterable[str]) -> tuple[BundledFile, ..
 
 
 def write_manifest(folder: Path, manifest: BundleManifest) -> None:
-    """Write a bundle's manifest into its folder."""
     write_json(folder / MANIFEST_NAME, {"schema": _SCHEMA, **to_plain(manifest)}, DeviceError)
 
 

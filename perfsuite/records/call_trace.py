@@ -41,7 +41,6 @@ class TracedCall:
 
     @property
     def duration_ns(self) -> int:
-        """Exit minus entry."""
         return self.exit_ns - self.entry_ns
 
 
@@ -58,11 +57,9 @@ class CallTrace:
     monotonic_offset_ns: int | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return lists, numbers and strings."""
         plain: dict[str, Any] = to_plain(self, rows=["calls"])
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> CallTrace:
-        """Rebuild from `to_plain`."""
         return rebuilt(plain, cls, calls=TracedCall)

@@ -28,7 +28,6 @@ class Bandwidth:
 
     @property
     def fastest_bytes_per_s(self) -> float:
-        """The fastest of the three."""
         return max(self.read_bytes_per_s, self.copy_bytes_per_s, self.triad_bytes_per_s)
 
 
@@ -55,7 +54,6 @@ class Ceilings:
     dispatch_ns: Size
 
     def __post_init__(self) -> None:
-        """Refuse levels that are not in their order."""
         sets = [level.working_set_bytes for level in self.bandwidths]
         if sets != sorted(set(sets)):
             raise ValueError(f"working sets {sets} are not ascending")
@@ -75,7 +73,6 @@ class Ceilings:
         return fastest_bytes_per_s(levels, working_set_bytes)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the same as values that JSON has."""
         return {**to_plain(self), "bandwidths": to_plain([*self.bandwidths])}
 
     @classmethod

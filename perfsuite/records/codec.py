@@ -208,7 +208,6 @@ def from_row(row: Any, kind: type[_Read]) -> _Read:
 
 
 def pack(plain: Any) -> bytes:
-    """Return plain values as MessagePack."""
     return msgspec.msgpack.encode(plain, enc_hook=_own_number)
 
 
@@ -257,7 +256,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _own_number(value: object) -> float:
-    """Return a number of NumPy's as Python's own."""
     if isinstance(value, float):
         return float(value)
     raise NotImplementedError(f"{type(value).__name__} is nothing that a file holds")
@@ -341,7 +339,6 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _words(kind: Any) -> str:
-    """Say what is accepted."""
     if get_origin(kind) is Annotated:
         said = (each.description for each in get_args(kind)[1:] if isinstance(each, Meta) and each.description)
         return next(said, None) or _words(get_args(kind)[0])

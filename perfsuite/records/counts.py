@@ -100,7 +100,6 @@ class CountedWork:
 
     @property
     def prefix(self) -> str:
-        """The middle of every case id of this work."""
         return f"{self.model}/{self.scenario}"
 
     @property

@@ -50,7 +50,6 @@ class KernelDuplication:
 
     @property
     def ground_truths_ns(self) -> tuple[float, ...]:
-        """G of each round."""
         return tuple((each.duplicated_ns - each.base_ns) / self.n_duplicates for each in self.rounds)
 
     @property
@@ -75,13 +74,11 @@ class KernelDuplication:
         return median(each.base_execution_ns for each in self.rounds) if self.rounds else None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return numbers, strings and lists."""
         plain: dict[str, Any] = to_plain(self)
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> KernelDuplication:
-        """Rebuild from `to_plain`."""
         return rebuilt(plain, cls)
 
 

@@ -58,12 +58,10 @@ class Span:
 
     @property
     def duration_ns(self) -> int:
-        """End minus start."""
         return self.end_ns - self.start_ns
 
     @property
     def window_ns(self) -> tuple[int, int]:
-        """Start and end."""
         return self.start_ns, self.end_ns
 
 

@@ -106,7 +106,6 @@ class BenchRun:
     others: tuple[tuple[str, FieldValue], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a test that ran nothing."""
         if self.n_prompt + self.n_gen == 0:
             raise ValueError("n_prompt and n_gen are 0, expected one of them above 0")
 
@@ -118,7 +117,6 @@ class BenchRun:
 
     @property
     def samples_ts(self) -> tuple[float, ...]:
-        """Tokens per second of each repetition."""
         return tokens_per_s(self.samples_ns, self.n_prompt + self.n_gen)
 
     @property
@@ -270,7 +268,6 @@ def bench_text(runs: Sequence[BenchRun], form: str) -> str:
 
 
 def _sql_text(tests: Sequence[Mapping[str, Any]]) -> str:
-    """Return one table with a column for each field that is no list, and one row a test."""
     columns = {name: value for test in tests for name, value in test.items() if not isinstance(value, list)}
     kinds = {str: "TEXT", float: "REAL"}
     declared = ",\n".join(f"  {name} {kinds.get(type(value), 'INTEGER')}" for name, value in columns.items())

@@ -26,11 +26,9 @@ class MemorySample:
 
     @property
     def rss_bytes(self) -> int:
-        """All that was resident."""
         return self.anonymous_bytes + self.file_bytes + self.shared_bytes
 
     def to_plain(self) -> list[int]:
-        """Return the fields in their order."""
         return list(to_plain(self).values())
 
     @classmethod
@@ -65,7 +63,6 @@ class MemoryTimeline:
 
     @property
     def largest(self) -> MemorySample:
-        """The sample with the most resident."""
         return max(self.samples, key=lambda sample: sample.rss_bytes)
 
     @property
@@ -86,7 +83,6 @@ class MemoryTimeline:
         return replace(self, samples=kept)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the same as values that JSON has, a sample as a list of its fields."""
         return {**to_plain(self, rows=["samples"]), "base": self.base.to_plain()}
 
     @classmethod

@@ -99,7 +99,6 @@ class LogContent:
         return found
 
     def fields(self, record: LogRecord) -> tuple[int, ...]:
-        """Return the fields of a record that is no command."""
         return CONTENT[RecordKind(record.kind)].unpack_from(self.content, record.offset + PREFIX.size)
 
     def text(self, record: LogRecord) -> tuple[int, str]:
@@ -111,7 +110,6 @@ class LogContent:
         return number, self.content[begin : begin + length].decode("utf-8", "replace")
 
     def damaged(self, offset: int, what: str) -> MeasurementError:
-        """Return the error for what cannot be in a log."""
         return MeasurementError(f"{self.path}: damaged at byte {offset}: {what}")
 
     def header(self) -> tuple[int, int]:
@@ -148,8 +146,6 @@ def read_opencl_log(path: Path) -> OpenClTrace:
 
 
 class _Contents:
-    """What the records of one file hold."""
-
     def __init__(self, log: LogContent) -> None:
         self._log = log
         self._commands: list[int] = []
@@ -231,7 +227,6 @@ class _Contents:
         )
 
     def _check_references(self, commands: Commands) -> None:
-        """Raise where a record names what the file does not hold."""
         known = {"queue": set(self._queues), "name": {0, *self._names}, "type": set(map(int, CommandType))}
         for field, ids in known.items():
             for unknown in set(np.unique(commands[field]).tolist()) - ids:

@@ -40,7 +40,6 @@ class Outcome(str, Enum):
 
     @property
     def fails(self) -> bool:
-        """Whether the case fails."""
         return self in (Outcome.IMPOSSIBLE, Outcome.REGRESSED, Outcome.SLOW)
 
     @property
@@ -92,7 +91,6 @@ class Finding:
 
 
 def foremost(findings: Iterable[Finding]) -> Finding:
-    """Return the finding that takes precedence."""
     order = list(Outcome)
     return min(findings, key=lambda finding: order.index(finding.outcome))
 

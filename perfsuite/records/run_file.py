@@ -139,7 +139,6 @@ def read_run_file(named: Path, error_type: type[PerfsuiteError] = PerfsuiteError
 
 
 def _nested(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is elsewhere in the record than in the file."""
     phases = [
         _fields(PhaseAttribution, phase) | {"carriers": [_fields(Carrier, each) for each in phase["carriers"]]}
         for phase in plain.get("attribution", ())

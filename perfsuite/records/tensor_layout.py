@@ -46,7 +46,6 @@ class TensorLayout:
     types: tuple[TensorType, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a field that lies beyond the end of the tensor."""
         n_bytes = {"ne": 32, "nb": 32, "src": 8 * self.n_src, "view_src": 8, "data": 8, "name": self.name_bytes}
         for field in ("type", "ne", "nb", "op", "op_params", "flags", "src", "view_src", "data", "name"):
             at = getattr(self, f"{field}_at")
@@ -54,11 +53,9 @@ class TensorLayout:
                 raise ValueError(f"{field}_at is {at}, of a tensor of {self.tensor_bytes} bytes")
 
     def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers and strings."""
         plain: dict[str, Any] = to_plain(self, rows=["types"])
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> TensorLayout:
-        """Rebuild from `to_plain`."""
         return rebuilt(plain, cls, types=TensorType)

@@ -185,8 +185,6 @@ def read_blocks(content: bytes) -> Iterator[tuple[BlockKind, memoryview] | str]:
 
 
 class _Content:
-    """What the blocks of one file hold together."""
-
     def __init__(self, path: Path, content: bytes) -> None:
         self._path = path
         self._facts: dict[str, Any] = {}

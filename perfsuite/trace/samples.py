@@ -25,12 +25,10 @@ class TracedPhase:
 
     @property
     def operators_ns(self) -> int:
-        """Time that operators account for."""
         return sum(self.role_ns.values())
 
     @property
     def rest_ns(self) -> int:
-        """Time of the phase outside its operators."""
         return self.span.duration_ns - self.operators_ns
 
 

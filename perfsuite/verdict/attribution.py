@@ -27,7 +27,6 @@ class Movement:
 
     @property
     def log_ratio(self) -> float:
-        """Logarithm of new over old."""
         return math.log1p(max(self.lost_ns / self.old_ns, -0.999_999))
 
 
@@ -43,7 +42,6 @@ class Part:
 
     @property
     def is_alone(self) -> bool:
-        """Whether one side alone has it."""
         return self.movement.judgement.only_side is not None
 
     @property
@@ -140,7 +138,6 @@ def _is_near(movement: Movement, shift: float) -> bool:
 
 
 def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Return the least value that has half of the weight at or below it."""
     ordered = sorted(values)
     sums = tuple(accumulate(weight for _, weight in ordered))
     return next(value for (value, _), reached in zip(ordered, sums, strict=True) if reached >= sums[-1] / 2.0)

@@ -61,8 +61,6 @@ class _File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry1:
-    """An entry of schema 1, which is one session."""
-
     fingerprint: Mapping[str, str]
     recorded_at: str
     suite_version: str
@@ -103,7 +101,6 @@ def _entry(read: _Entry) -> BaselineEntry:
 
 
 def _entry_1(read: _Entry1) -> BaselineEntry:
-    """Anchor an entry at its only session."""
     session = StoredSession(
         recorded_at=read.recorded_at,
         suite_version=read.suite_version,

@@ -31,7 +31,6 @@ class CaseChange:
 
     @property
     def ratio(self) -> float | None:
-        """The estimate of new over old."""
         return self.change.estimate_ratio if self.change else None
 
     def is_beyond(self, margin_ratio: float) -> bool:
@@ -92,7 +91,6 @@ class Creep:
 
     @property
     def text(self) -> str:
-        """One line for a report."""
         counted = format_count(self.n_approvals, "approval")
         since = f"since the anchor of {self.anchored_at[:10]}"
         return f"creep: {self.case_id} {format_change(self.ratio)} {since} ({counted})"
@@ -144,7 +142,6 @@ class CaseSummary:
 
 
 def case_summaries(entry: BaselineEntry, weights: Mapping[str, float]) -> tuple[CaseSummary, ...]:
-    """Sum up every case of an entry."""
     samples = {case: [session.samples_ns[case] for session in entry.sessions_of(case)] for case in entry.case_ids}
     return tuple(
         CaseSummary(

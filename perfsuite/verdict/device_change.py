@@ -40,7 +40,6 @@ class DeviceChange:
 
     @property
     def text(self) -> str:
-        """One line for the reader of a run."""
         if not self.ratios and not self.differences:
             unknown = f"whether the device has changed since {self.recorded_at[:10]} is not known"
             return f"{unknown}: no phase or kernel was stored then and measured now"

@@ -88,7 +88,6 @@ def require_reference(run: RecordedRun) -> None:
 
 
 def _may_be_reference(judgement: Judgement) -> bool:
-    """Whether a case was measured properly, in times that can be compared with."""
     return judgement.outcome not in REJECTED and 0 not in judgement.samples_ns
 
 

@@ -38,7 +38,6 @@ class Change:
         return Outcome.PASS if passes else Outcome.INCONCLUSIVE
 
     def rules_out(self, slowdown_ratio: float) -> bool:
-        """Whether it is surely not slower by so much."""
         return self.upper_ratio < 1.0 + slowdown_ratio
 
 
@@ -181,7 +180,6 @@ def _log_median(samples_ns: Samples) -> float:
 
 @cache
 def t_quantile(confidence: float, degrees: int) -> float:
-    """Return the quantile of Student's t distribution."""
     from scipy.stats import t  # late, for its import takes longer than most test runs can spare
 
     return float(t.ppf(confidence, degrees))

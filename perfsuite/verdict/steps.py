@@ -47,7 +47,6 @@ class StepDesign:
     most_nights: int = 30
 
     def __post_init__(self) -> None:
-        """Refuse what would report single nights."""
         if self.least_nights < 2 or self.most_nights < self.least_nights:
             raise ValueError(f"nights of a level are {self.least_nights} to {self.most_nights}, expected 2 or more")
         if not 0.0 < self.least_effect_ratio < 1.0 or not 0.0 < self.alpha < 0.5 or not self.penalty > 0.0:
@@ -136,7 +135,6 @@ def _clipped(logs: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
 
 
 def _cuts(logs: NDArray[np.float64], noise: float, design: StepDesign) -> list[int]:
-    """Return the ends of the levels, of which the last is the series' own, behind a 0."""
     import numpy as np  # see `find_steps`
 
     penalty = design.penalty * noise**2 * math.log(len(logs))

@@ -123,7 +123,6 @@ _NAMES = {
 
 
 def backend_name(guid: bytes | memoryview) -> str:
-    """Return a backend's name, or its guid where the name is not known."""
     digits = bytes(guid).hex()
     return _NAMES.get(digits, f"guid:{digits}")
 
@@ -145,7 +144,6 @@ def threads_of(log: BpfLog, events: Events, evaluations: Intervals, operators: O
 
 
 def number_threads(events: Events, threads: tuple[TracedThread, ...]) -> None:
-    """Put each thread's place where its id was."""
     tids = np.array([each.tid for each in threads], np.int64)
     order = np.argsort(tids)
     known = events["thread"] != NOTHING
@@ -153,7 +151,6 @@ def number_threads(events: Events, threads: tuple[TracedThread, ...]) -> None:
 
 
 def probe_costs_of(log: BpfLog) -> Iterator[ProbeCost]:
-    """Yield what the kernel says that each program cost."""
     for position in log.positions(BpfKind.PROBE):
         n_runs, name = PROBE_TAIL.unpack_from(log.tail(position))
         run_time_ns = int(log.records["subject"][position])
@@ -174,8 +171,6 @@ def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = 
 
 
 class _Trace:
-    """The parts of one log, each made from those before it."""
-
     def __init__(self, log: BpfLog, layout: TensorLayout) -> None:
         self._log = log
         self._levels: LevelChanges = level_changes(log)
@@ -219,7 +214,6 @@ class _Trace:
         )
 
     def _iterations(self) -> Ints:
-        """Return the iteration of each evaluation."""
         own = self._tokens.containing(self._evaluations.start_ns, self._evaluations.tid)
         any_thread = self._tokens.containing(self._evaluations.start_ns)
         return np.where(own == NOTHING, any_thread, own)
@@ -253,7 +247,6 @@ class _Trace:
         return self._backends.index(name)
 
     def _operator_events(self) -> tuple[Ints, Events]:
-        """Return what operators counted, and the operators in the order of their begins."""
         found = self._operators
         order = np.argsort(found.start_ns, kind="stable")
         order = order[~self._found.is_empty[order]]
@@ -270,7 +263,6 @@ class _Trace:
         return counted[has], events
 
     def _cpus(self, positions: Ints) -> Ints:
-        """Return the processors of records; NOTHING where the log has no such processor."""
         cpus = self._log.records["cpu"][positions].astype(np.int64)
         return np.where((cpus < self._log.n_cpus) & (cpus < 1 << 15), cpus, NOTHING)
 

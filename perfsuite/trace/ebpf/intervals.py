@@ -28,11 +28,9 @@ class LevelChanges:
 
     @property
     def all(self) -> TraceLevel:
-        """Everything that was recorded at any time."""
         return TraceLevel(int(np.bitwise_or.reduce(self.levels, initial=self.first)) & sum(TraceLevel))
 
     def switched(self, level: TraceLevel) -> Times:
-        """Return when a level was switched off or on."""
         before = np.append(self.first, self.levels)[: self.levels.size]
         changes: Times = self.ns[((before ^ self.levels) & level) != 0]
         return changes
@@ -53,13 +51,11 @@ class LevelChanges:
         return found
 
     def events(self) -> Events:
-        """Return one event for each time that they were switched."""
         fields = {"start_ns": self.ns, "end_ns": self.ns, "value": self.levels, "flags": self.flags}
         return new_events(EventKind.LEVELS, self.ns.size, **fields)
 
 
 def level_changes(log: BpfLog) -> LevelChanges:
-    """Find when a log's levels were switched."""
     records = log.records[log.positions(BpfKind.LEVELS)]
     records = records[np.argsort(records["ns"], kind="stable")]
     reasons = records["flags"].tolist()
@@ -91,7 +87,6 @@ class Intervals:
 
     @property
     def size(self) -> int:
-        """How many there are."""
         return int(self.start_ns.size)
 
     @property
@@ -131,7 +126,6 @@ class Intervals:
 
 
 def _next_on_thread(intervals: Intervals) -> Times:
-    """Return when the same thread's next interval begins."""
     order = np.lexsort((intervals.start_ns, intervals.tid))
     following = np.full(intervals.size, NEVER_NS, np.int64)
     same = intervals.tid[order[1:]] == intervals.tid[order[:-1]]
@@ -168,7 +162,6 @@ def intervals_of(log: BpfLog, begin: BpfKind, end: BpfKind) -> Intervals:
 
 
 def n_lost_of(log: BpfLog) -> int:
-    """Return how many events found no room."""
     ends = log.positions(BpfKind.END)
     return max(_n_reported(log), int(log.records["subject"][ends[-1]])) if ends.size else _n_reported(log)
 
@@ -187,7 +180,6 @@ def doubtful_evaluations(log: BpfLog, evaluations: Intervals, levels: LevelChang
 
 
 def affected(doubtful: npt.NDArray[np.bool_]) -> str:
-    """Say what lost events make doubtful."""
     found = np.flatnonzero(doubtful)
     if not found.size:
         return "none of them within a graph"
@@ -196,7 +188,6 @@ def affected(doubtful: npt.NDArray[np.bool_]) -> str:
 
 
 def last_ns_of(log: BpfLog) -> int:
-    """Return the time of the last record."""
     return int(log.records["ns"].max(initial=log.start_ns))
 
 
@@ -205,7 +196,6 @@ def _n_reported(log: BpfLog) -> int:
 
 
 def _losses(log: BpfLog) -> list[tuple[int, int]]:
-    """Return the times between which events were lost."""
     records = log.records[log.positions(BpfKind.LOST)]
     until_ns = sorted(records["ns"][records["subject"] > 0].tolist())
     losses = list(zip([log.start_ns, *until_ns[:-1]], until_ns, strict=True)) if until_ns else []

@@ -133,7 +133,6 @@ class GraphOperator:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The bytes of its tensors over its time."""
         if self.n_bytes is None or not self.time_ns:
             return None
         return self.n_bytes * NS_PER_S / self.time_ns
@@ -169,7 +168,6 @@ class OperatorGraph:
 
     @cached_property
     def critical(self) -> tuple[int, ...]:
-        """The operators of the path that takes the longest."""
         return critical_path(self.digraph, self._times_ns)
 
     @cached_property
@@ -186,12 +184,10 @@ class OperatorGraph:
 
     @cached_property
     def serial_ns(self) -> float:
-        """All operators one after the other."""
         return sum(self._times_ns.values())
 
     @cached_property
     def critical_ns(self) -> float:
-        """The operators of the critical path one after the other."""
         return sum(self._times_ns.get(each, 0.0) for each in self.critical)
 
     @property

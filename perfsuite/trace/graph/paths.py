@@ -26,7 +26,6 @@ class Interval:
 
     @property
     def end_ns(self) -> float:
-        """Start and time."""
         return self.start_ns + self.time_ns
 
 

@@ -38,7 +38,6 @@ class ClockLine:
     bound_ns: float
 
     def host_times(self, device_ns: Times) -> Times:
-        """Return host times, ns."""
         shift_ns = np.rint(self.offset_ns + self.rate * (device_ns - self.origin_ns)).astype(np.int64)
         host_ns: Times = device_ns + self.base_ns + shift_ns
         return host_ns
@@ -173,7 +172,6 @@ class AlignedTrace:
         return self._between("start_ns", "end_ns"), self.is_kept
 
     def tick_ns(self, device: int) -> int | None:
-        """Return the tick of a device's clock."""
         return next((each.tick_ns for each in self.clocks if each.device == device), None)
 
     def _between(self, first: str, last: str) -> Times:

@@ -54,7 +54,6 @@ class KernelGrowth:
 
     @property
     def grows(self) -> bool:
-        """Whether the whole interval of the slope is above 0."""
         return self.lower_ns_per_step > 0
 
     @property

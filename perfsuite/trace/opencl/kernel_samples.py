@@ -99,7 +99,6 @@ class _MappedPhase:
         self.errors = dict(self._tick_errors())
 
     def occurrences(self) -> Iterator[KernelPhase]:
-        """Yield each occurrence."""
         for span, part, learnt in zip(self.spans, self._parts, self._learnt, strict=True):
             role_ns = _sums(self._roles[part], self._occupied.times_ns[part])
             yield KernelPhase(
@@ -109,7 +108,6 @@ class _MappedPhase:
             )
 
     def operators(self) -> Iterator[tuple[str, str]]:
-        """Yield the operators that cannot be counted, and why."""
         for role, n_unknown in self._occupied.n_unknown.items():
             of_role = self._at[[each == role for each in self._roles]]
             yield (
@@ -119,7 +117,6 @@ class _MappedPhase:
             )
 
     def kernels(self) -> Iterator[tuple[str, str]]:
-        """Yield the kernels that cannot be counted, and why."""
         for name, n_unknown in self._executed.n_unknown.items():
             of_kernel = self._at[[each == name for each in self._names]]
             odd = anomaly_text(self._aligned.anomalies[of_kernel])
@@ -162,7 +159,6 @@ def _of(learnt: tuple[str, ...] | None, part: slice) -> Sequence[str]:
 
 
 def _kernels(aligned: AlignedTrace, span: Span) -> npt.NDArray[np.intp]:
-    """Return the positions of the kernels that were enqueued during a span."""
     commands = aligned.trace.commands
     first, last = np.searchsorted(commands["host_start_ns"], (span.start_ns, span.end_ns))
     here = np.arange(first, last)
@@ -234,6 +230,5 @@ def filled(times_ns: Times, is_known: Mask, alike: Sequence[Hashable], counted: 
 
 
 def _places(keys: Sequence[_Key]) -> tuple[npt.NDArray[np.intp], dict[_Key, int]]:
-    """Number the keys."""
     found: dict[_Key, int] = {}
     return np.array([found.setdefault(key, len(found)) for key in keys], np.intp), found

@@ -45,7 +45,6 @@ class Dimensions:
 
 
 def dimensions_of(operator: RecordedOperator) -> Dimensions:
-    """Return the dimensions of an operator."""
     output, sources = operator.node.tensor.ne, operator.node.sources
     if operator.op == "MUL_MAT" and sources:
         return Dimensions(output[0], output[1], sources[0].ne[0], output[2] * output[3])
@@ -79,7 +78,6 @@ class LineFit:
     deviations_ratio: tuple[float | None, ...]
 
     def at(self, x: float) -> float:
-        """Return the line's y at x."""
         return self.intercept + self.slope * x
 
 

@@ -130,7 +130,6 @@ class Labelled:
     of_event: Ints
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> Labelled:
-        """Return those of some of the events."""
         return Labelled(labels=self.labels, of_event=self.of_event[chosen])
 
 
@@ -163,7 +162,6 @@ def shape_text(ne: Sequence[int]) -> str:
 
 
 def thread_text(thread: TracedThread) -> str:
-    """Call a thread by its name and its number."""
     number = str(thread.tid)
     return printable(thread.name if thread.name.endswith(number) else f"{thread.name or 'thread'} {number}")
 
@@ -179,7 +177,6 @@ def _operator_label(node: Node) -> Label:
 
 
 def _values(events: Events, kind: EventKind) -> Ints:
-    """Return what distinguishes the events of a kind."""
     if kind is EventKind.THREAD_STATE:
         states: Ints = (events["value"] << 16) + (events["cpu"].astype(np.int64) + 1)
         return states
