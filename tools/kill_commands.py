@@ -30,8 +30,8 @@ from perfsuite.records.whole_file import file_digest
 from perfsuite.report.history import open_history
 from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_run
-from perfsuite.verdict.approval import approvals_path
 from perfsuite.verdict.baseline import plain_entry, read_baselines
+from perfsuite.verdict.changes import approvals_path
 from perfsuite.workload.weights import materialize, resolve
 
 #: A library of this machine that stands for any.

@@ -16,9 +16,16 @@ from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.records.run_file import run_path
-from perfsuite.verdict.approval import approval_text, approvals_path, approve, checked_reason, with_approval
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
-from perfsuite.verdict.changes import CaseChange, case_changes
+from perfsuite.verdict.changes import (
+    CaseChange,
+    approval_text,
+    approvals_path,
+    approve,
+    case_changes,
+    checked_reason,
+    with_approval,
+)
 from perfsuite.verdict.drift import fitted_weights
 from perfsuite.verdict.entry import BaselineEntry, entry_with
 from perfsuite.verdict.match import absence_text, settings_text

@@ -42,7 +42,7 @@ from perfsuite.measure.native import (
     run_step,
     source_root,
 )
-from perfsuite.measure.uprobes import PMU_TYPE
+from perfsuite.measure.phase_tracer import PMU_TYPE
 
 
 def others_can_write(path: Path) -> Path | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from perfsuite.records.codec import plain_fields
 from perfsuite.report.graph.view import GraphView, layers_of
+from perfsuite.trace.graph.edges import Siblings
 from perfsuite.trace.graph.operators import GraphOperator, OperatorGraph
-from perfsuite.trace.graph.paths import Siblings
 from perfsuite.units import NS_PER_S
 
 

@@ -13,8 +13,15 @@ import numpy.typing as npt
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.events import Node
-from perfsuite.trace.graph.edges import Constants, operator_bytes, sources_of
-from perfsuite.trace.graph.paths import Interval, Siblings, critical_path, siblings_of
+from perfsuite.trace.graph.edges import (
+    Constants,
+    Interval,
+    Siblings,
+    critical_path,
+    operator_bytes,
+    siblings_of,
+    sources_of,
+)
 from perfsuite.trace.operators import n_tokens_of, traced_operators
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_runs
 from perfsuite.trace.timeline.tracks import shape_text

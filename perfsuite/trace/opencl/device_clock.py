@@ -11,8 +11,16 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import ClockSource, Commands, OpenClTrace
-from perfsuite.trace.opencl.clock_tick import measured_tick_ns
-from perfsuite.trace.opencl.stamps import STAMPS, Anomalies, Anomaly, Mask, has_queued, is_kept, judge_stamps
+from perfsuite.trace.opencl.stamps import (
+    STAMPS,
+    Anomalies,
+    Anomaly,
+    Mask,
+    has_queued,
+    is_kept,
+    judge_stamps,
+    measured_tick_ns,
+)
 
 #: The most by which two clocks drift apart: the kernel slews its clock by at most 500 ppm (adjtimex(2)), on top of what
 #: two crystals differ by.
@@ -72,7 +80,19 @@ def _points(trace: OpenClTrace, device: int, source: ClockSource) -> Times:
 def fitted(readings: Times, used_ns: Times) -> ClockLine:
     """Return the line through one reading or more that has the least error at the device's times `used_ns`.
 
-    It is of all readings, or of the narrower half or tenth of them.
+    Each reading says that the device's clock showed `device_ns` at some time between two host times, which bound the
+    offset o = host - device. The line o(t) = offset + rate t is the weighted least-squares fit to the middles of these
+    brackets, each with one over its width, of all readings, or of the narrower half or tenth of them. With b the
+    farthest end of a bracket from the line, and S the time between the first reading and the last, the error at a time
+    that is d from the nearest reading is
+
+        b + d (10 ppm + 2 b / S)
+
+    for 10 ppm is what the rate of two crystals may change by within a run. One reading alone leaves `MOST_RATE` of
+    doubt.
+
+    *Source*: the bracketing of readings is Cristian, 'Probabilistic clock synchronization', Distributed Computing 3
+    (1989).
     """
     widths_ns = readings[:, 2] - readings[:, 1]
     lines = [_line(readings[widths_ns <= np.quantile(widths_ns, share)]) for share in (1, 0.5, 0.1)]

@@ -15,11 +15,10 @@ import numpy.typing as npt
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.opencl.clock_tick import MOST_TICK_ERROR_RATIO, tick_error_ns
 from perfsuite.trace.opencl.device_clock import AlignedTrace, Durations
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
 from perfsuite.trace.opencl.kernel_statistics import occupied_times
-from perfsuite.trace.opencl.stamps import MOST_DROPPED_RATIO, Mask, anomaly_text
+from perfsuite.trace.opencl.stamps import MOST_DROPPED_RATIO, MOST_TICK_ERROR_RATIO, Mask, anomaly_text, tick_error_ns
 from perfsuite.trace.samples import TracedPhase
 
 

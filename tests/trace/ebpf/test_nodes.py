@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.bpf_log_file import BpfKind, read_bpf_log
-from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind
-from perfsuite.testing.bpf_logs import CPU_GUID, BpfLogBuilder, RawTensor, small_nodes, tensor_layout
-from perfsuite.testing.engine_traces import EPOCH_NS
-from perfsuite.trace.ebpf.ebpf_trace import ebpf_trace
+from perfsuite.testing.bpf_logs import RawTensor, tensor_layout
 from perfsuite.trace.ebpf.nodes import RawOperator, StructureReader
 
 LAYOUT = tensor_layout()
