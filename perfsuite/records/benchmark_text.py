@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import content_of, in_one_line, parse_json
 
-#: How every SQLite database begins.
 SQLITE_MAGIC = b"SQLite format 3\0"
 
 #: The table of a row, its place for messages, and its fields.

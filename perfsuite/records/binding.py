@@ -68,5 +68,4 @@ class BindingRecord:
 
     load_ns: int
     requests: tuple[Request, ...]
-    #: What a span costs by itself.
     span_cost_ns: int

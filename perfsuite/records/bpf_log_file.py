@@ -30,9 +30,7 @@ RECORD_DTYPE = np.dtype(
     ]
 )
 
-#: One-dimensional array of `RECORD_DTYPE`.
 Records = npt.NDArray[np.void]
-#: Positions of records.
 Positions = npt.NDArray[np.intp]
 
 
@@ -106,7 +104,6 @@ class BpfLog:
     counter_names: tuple[str, ...]
     #: `RECORD_DTYPE`, in the order of the file.
     records: Records
-    #: Where each record begins in `content`.
     offsets: npt.NDArray[np.int64]
     content: bytes
     #: Where and why the log breaks off before its end; None where it is whole.

@@ -15,7 +15,6 @@ from perfsuite.records.whole_file import file_digest, write_json
 
 MANIFEST_NAME = "manifest.json"
 
-#: Where the parts of a bundle lie in it.
 WORKER, LIBRARIES, ENGINE, LAYERS = "perfsuite-worker", "lib", "engine", "layers"
 
 #: The C library of a bundle that brings its own, which starts its programs.
@@ -37,7 +36,6 @@ class BundledFile:
     path: str
     size_bytes: Size
     sha256: Name
-    #: Whether it is run, and not loaded.
     is_program: bool
 
 
@@ -45,7 +43,6 @@ class BundledFile:
 class BundledEngine:
     """The llama.cpp of a bundle, with the fields of `perfsuite.measure.engine.Engine`."""
 
-    #: Below the bundle.
     library_dir: str
     #: Empty: nothing is compiled on a device.
     include_dirs: tuple[str, ...]
@@ -58,7 +55,6 @@ class BundleManifest:
     """What a bundle is for, what it was made of, and its files."""
 
     suite_version: Name
-    #: The version of the plans that its worker reads.
     plan_schema: int
     #: Sixteen hex digits over all files.
     digest: Name
@@ -69,7 +65,6 @@ class BundleManifest:
     processor: Name
     compiler: Name
     flags: tuple[str, ...]
-    #: How llama.cpp was configured.
     settings: tuple[str, ...]
     #: Which llama.cpp: ``llama-cpp-python 0.3.36``, or a checkout's folder and commit; and a hash of its sources.
     llama: Name

@@ -56,7 +56,6 @@ Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST, description="a whole number
 Number = Annotated[float, Meta(ge=-_FINITE, le=_FINITE, description="a finite number")]
 Amount = Annotated[float, Meta(ge=0.0, le=_FINITE, description="a finite number of 0 or more")]
 Positive = Annotated[float, Meta(gt=0.0, le=_FINITE, description="a finite number above 0")]
-#: Text that is not empty.
 Name = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
 
 #: What `plain_json` may return of a file that does not exist, which no file holds.

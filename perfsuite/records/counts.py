@@ -20,7 +20,6 @@ from perfsuite.records.whole_file import write_json
 _SCHEMA = 1
 _TODO = "count again with --baseline=record"
 
-#: What is counted, as it lies in a row.
 METRICS = (
     *("instructions", "reads", "bytes_read", "writes", "bytes_written"),
     *("branches", "allocations", "bytes_allocated"),

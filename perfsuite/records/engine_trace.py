@@ -103,7 +103,6 @@ class ThreadState(IntEnum):
     RUNNING = 1
     #: Pre-empted, or woken and not yet running: it could run, if it had a processor.
     RUNNABLE = 2
-    #: Asleep.
     IDLE = 3
 
 
@@ -164,7 +163,6 @@ class TraceFacts:
     probe_costs: tuple[ProbeCost, ...] = ()
     #: Where and why the trace breaks off before its end; None where it is whole.
     cut: str | None = None
-    #: What else makes it doubtful.
     problems: tuple[str, ...] = ()
 
 

@@ -173,9 +173,7 @@ class EngineRecord:
 class KeptOutputs:
     """What a process came to, kept so that later ones with the same prompts are compared with it."""
 
-    #: What decides the prompts, in words.
     prompts: str
-    #: As `EngineRecord` has them.
     outputs: bytes
     chosen_tokens: bytes
 

@@ -34,7 +34,6 @@ MANIFEST_NAME, REQUESTS, RESULTS, WEIGHTS, BUNDLES, SCRIPT = (
 )
 #: The bundle that runs there, and the one of an old side.
 BOARD, OLD = "board", "old"
-#: The last word of the device.
 ENDED = "ended"
 
 _SCHEMA = 1
@@ -72,9 +71,7 @@ class Job:
     """Whom a folder is for, and what is asked."""
 
     suite_version: Name
-    #: Of plans and records.
     plan_schema: int
-    #: The device's name at the desk.
     device: Name
     #: How pytest is called for the run, without what says that it is only planned.
     pytest_arguments: tuple[PytestArgument, ...]
@@ -89,7 +86,6 @@ class Answer:
     """What a request has come to there."""
 
     request: str
-    #: What tells the device from others.
     device: str
     #: Of the message, which is one as it travels over a link.
     sha256: Digest

@@ -77,9 +77,7 @@ class BenchRun:
     model_filename: str
     #: llama.cpp's words: architecture, size class and file type, such as ``llama 1B Q4_0``.
     model_type: str
-    #: Bytes of all tensors.
     model_size: Whole
-    #: Weights of all tensors.
     model_n_params: Whole
     n_batch: Size
     n_ubatch: Size
@@ -291,5 +289,4 @@ _WRITERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "sql": _sql_text,
 }
 
-#: What `bench_text` can write.
 BENCH_FORMS = tuple(_WRITERS)

@@ -21,7 +21,6 @@ class MemorySample:
     anonymous_bytes: Count
     #: Mapped files: libraries, and the weights of a model that is mapped.
     file_bytes: Count
-    #: Shared memory.
     shared_bytes: Count
 
     @property

@@ -130,7 +130,6 @@ NO_OBSERVATION = Observation()
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
 
-#: What the file is called in the run's folder.
 OBSERVATION_NAME = "observation.json"
 
 

@@ -40,7 +40,6 @@ class OpCost:
         return OpCost(**{name: getattr(self, name) * times for name in COST_FIELDS})
 
 
-#: The fields of a cost.
 COST_FIELDS = tuple(each.name for each in fields(OpCost))
 NO_COST = OpCost(n_dispatches=0)
 

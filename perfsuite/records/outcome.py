@@ -53,7 +53,6 @@ class Outcome(str, Enum):
         return self.fails or self in (Outcome.PASS, Outcome.IMPROVED)
 
 
-#: Fewer pairs than this decide nothing.
 LEAST_PAIRS = 5
 
 #: The exit codes of a run that judged nothing, and of one in which something looks slower and is not proven; pytest's

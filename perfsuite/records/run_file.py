@@ -20,7 +20,6 @@ from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
 
-#: What the file of a run is called in the run's folder.
 RUN_NAME = "run.json"
 
 #: What fields of the records are called in the file, where that differs.

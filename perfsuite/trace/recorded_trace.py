@@ -30,7 +30,6 @@ from perfsuite.trace.samples import misaligned_evaluations
 class SpanEvents:
     """The spans of a record."""
 
-    #: The phases that occur; a PHASE event's value is the position here.
     phases: tuple[str, ...]
     #: PHASE and TOKEN events, both on thread 0.
     events: Events

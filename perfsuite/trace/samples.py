@@ -51,7 +51,6 @@ class ReplicateSamples:
         return self.operator_ns.get(case.phase, {}).get(case.role or "")
 
 
-#: Reduces the values of one process to one.
 Center = Callable[[Sequence[int]], float]
 
 

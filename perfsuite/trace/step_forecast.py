@@ -93,7 +93,6 @@ def _deviation(values: Sequence[float], center: float) -> float:
     return _DEVIATION_PER_MAD * median([abs(value - center) for value in values])
 
 
-#: How many steps ahead is forecast.
 HORIZONS = (1, 8, 64)
 
 #: Steps that must have been seen before the first forecast; a horizon also waits for half of its own length.

@@ -143,7 +143,6 @@ def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
     return next(value for (value, _), reached in zip(ordered, sums, strict=True) if reached >= sums[-1] / 2.0)
 
 
-#: No more carriers than this are named for a phase.
 MAX_CARRIERS = 5
 #: What parts that are not significant by themselves must carry together to be named.
 _MOST_RATIO = 0.5

@@ -14,7 +14,6 @@ from perfsuite.units import format_change, format_limit, format_ns, format_ratio
 from perfsuite.verdict.allowance import Allowance, Comparison, resolution_ratio
 from perfsuite.verdict.significance import Change, basis_text, compare_sessions
 
-#: Fewer samples than this say nothing about spread.
 MIN_SAMPLES = 3
 
 

@@ -102,10 +102,8 @@ def _arrangements(n_old: int, n_new: int, u: int) -> int:
 #: Fewer sessions than this show too little of the spread between them.
 MIN_SESSIONS = 5
 
-#: With which each bound holds.
 CONFIDENCE = 0.99
 
-#: Samples of one session, ns.
 Samples = Sequence[float]
 
 

@@ -71,7 +71,6 @@ STANDARD_STEPS = StepDesign()
 class Step:
     """A change of the level between two nights."""
 
-    #: Of the first night of the new level.
     index: int
     #: Where the neighbouring levels begin and end, as they were compared: [first, index) and [index, end).
     first: int

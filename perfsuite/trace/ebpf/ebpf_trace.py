@@ -127,7 +127,6 @@ def backend_name(guid: bytes | memoryview) -> str:
     return _NAMES.get(digits, f"guid:{digits}")
 
 
-#: Behind all threads that compute.
 _LAST = 1 << 16
 
 

@@ -68,7 +68,6 @@ def level_changes(log: BpfLog) -> LevelChanges:
     )
 
 
-#: Later than any event.
 NEVER_NS = np.iinfo(np.int64).max
 
 

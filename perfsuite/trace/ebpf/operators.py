@@ -111,7 +111,6 @@ _THREAD = 0xFFFF
 class Operators:
     """Operators thread by thread, each thread's in the order of time; all arrays are parallel."""
 
-    #: Records of the begins.
     begin: Positions
     start_ns: Times
     #: NOTHING where it is not known.

@@ -172,7 +172,6 @@ class EngineView:
     growth: tuple[KernelGrowth, ...]
     #: Of the latencies of decode steps, forecast from those before them.
     forecast_errors: tuple[HorizonErrors, ...]
-    #: Why figures cannot be trusted.
     problems: tuple[str, ...]
     #: What is odd about the times that the driver gave.
     notes: tuple[str, ...]

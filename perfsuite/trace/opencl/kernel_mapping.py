@@ -120,7 +120,6 @@ class _GroupedEvaluation:
     graph: tuple[Node, ...]
     #: Position of the last node of each group.
     last_nodes: tuple[int, ...]
-    #: Group and name.
     kernels: tuple[tuple[int, str], ...]
 
 

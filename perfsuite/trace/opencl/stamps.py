@@ -29,7 +29,6 @@ MOST_DROPPED_RATIO = 0.10
 #: No device's clock gains more on the host's than this.
 _MOST_GAIN = 1.001
 
-#: An `Anomaly` for each command.
 Anomalies = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
@@ -38,7 +37,6 @@ class Anomaly(IntEnum):
     """What is odd about a command's times: the first of these that holds, in the order of `judge_stamps`."""
 
     NONE = 0
-    #: The command ended with an error.
     FAILED = 1
     #: The driver gave no START or no END, or 0.
     ZERO_TIME = 2
@@ -54,7 +52,6 @@ class Anomaly(IntEnum):
     START_BEFORE_SUBMIT = 8
 
 
-#: What is said of a command with each anomaly.
 ANOMALY_WORDS = {
     Anomaly.FAILED: "failed",
     Anomaly.ZERO_TIME: "without START or END",

@@ -137,7 +137,6 @@ class DimensionTime:
     """All runs of one type of operator at one set of dimensions."""
 
     dimensions: Dimensions
-    #: Roles that have them.
     roles: tuple[str, ...]
     n: int
     median_ns: float

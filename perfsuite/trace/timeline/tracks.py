@@ -57,7 +57,6 @@ SLICE_DTYPE = np.dtype(
 #: A counter's value from `ns` on.
 POINT_DTYPE = np.dtype([("ns", "<i8"), ("value", "<i8"), ("track", "<i4")])
 
-#: One-dimensional arrays of `SLICE_DTYPE` and `POINT_DTYPE`.
 Slices = npt.NDArray[np.void]
 Points = npt.NDArray[np.void]
 
