@@ -33,7 +33,7 @@ _MOST_STATEMENTS = 200_000
 _FILLING = {sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_TRANSACTION}
 _READING = {sqlite3.SQLITE_SELECT}
 #: SQLite's own table of tables, which each new one changes.
-_TABLES = "sqlite_master"
+_SQLITE_TABLES = "sqlite_master"
 
 #: What holds a semicolon that ends nothing (a text, a name, a remark, up to the end of the file where it is not
 #: closed), or one that ends a statement. A quote within a text is two, as if a text ended and another began.
@@ -67,7 +67,7 @@ def rows_of_sql(path: Path, text: str, *, tables: Collection[str], accepted: str
 
 def _inserted(path: Path, text: str, tables: Collection[str], accepted: str) -> TableRows:
     with closing(sqlite3.connect(":memory:")) as database:
-        _allow(database, _FILLING, table=_TABLES)
+        _allow(database, _FILLING, table=_SQLITE_TABLES)
         for number, (where, statement) in enumerate(_statements(path, text)):
             if number == _MOST_STATEMENTS:
                 raise PerfsuiteError(f"{where}: is behind {_MOST_STATEMENTS:,} statements, the most; {accepted}")
@@ -138,7 +138,7 @@ def _rows(database: sqlite3.Connection, path: Path, tables: Collection[str], acc
     database.set_progress_handler(lambda: next(looks, None) is None, _STEPS_A_LOOK)
     try:
         database.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
-        asked = f"SELECT name, type FROM {_TABLES} WHERE type IN ('table', 'view')"  # nosec B608  # a constant of ours
+        asked = f"SELECT name, type FROM {_SQLITE_TABLES} WHERE type IN ('table', 'view')"  # nosec B608  # a constant of ours
         kinds = {name: kind for name, kind in database.execute(asked) if name in tables}
         if not kinds:
             raise PerfsuiteError(f"{path}: has no table {' or '.join(tables)}; {accepted}")
