@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol
+from typing import Protocol
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.counters import find_counters, usual_counters
@@ -116,12 +116,15 @@ class HelperPipes:
 
     def tell(self, line: str) -> None:
         """Send it a line; OSError where it reads none any more."""
-        _stream(self._process.stdin).write(f"{line}\n".encode())
-        _stream(self._process.stdin).flush()
+        if self._process.stdin is None:
+            raise BrokenPipeError
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
 
     def listen(self, limit_s: float) -> bool:
         """Take more of what it says."""
-        errors = _stream(self._process.stderr)
+        errors = self._process.stderr
+        assert errors is not None
         with selectors.DefaultSelector() as selector:
             selector.register(errors, selectors.EVENT_READ)
             if not selector.select(max(0.0, limit_s)):
@@ -241,12 +244,6 @@ class EbpfRecording:
         lines = self._helper.said.decode(errors="replace").splitlines()
         errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
         return f"eBPF recorder: {errors[0] if errors else otherwise}"
-
-
-def _stream(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None or stream.closed:
-        raise MeasurementError("eBPF recorder: has ended")
-    return stream
 
 
 def _start(command: Sequence[str], log_path: Path) -> subprocess.Popen[bytes]:

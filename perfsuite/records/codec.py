@@ -196,6 +196,24 @@ def rebuilt(plain: Mapping[str, Any], kind: type[_Read], **rows: Any) -> _Read:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
+class Plain:
+    """A record that goes to another process, or into a file, as plain values and comes back."""
+
+    __slots__ = ()
+    #: Kinds of record that are tuples there, by the field that they are under.
+    ROWS: ClassVar[Mapping[str, Any]] = {}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return dicts, lists, numbers and strings."""
+        plain: dict[str, Any] = to_plain(self, rows=self.ROWS)
+        return plain
+
+    @classmethod
+    def from_plain(cls: type[_Read], plain: Mapping[str, Any]) -> _Read:
+        """Rebuild from `to_plain`; raises as `rebuilt` does."""
+        return rebuilt(plain, cls, **cls.ROWS)  # type: ignore[attr-defined]
+
+
 def from_row(row: Any, kind: type[_Read]) -> _Read:
     """Build a record from the tuple of its fields; raises ValueError for anything else."""
     names: Any = kind

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
-from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
-from perfsuite.records.opencl_commands import CommandType
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
 from perfsuite.trace.opencl.device_clock import AlignedTrace, Durations
-from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, kernels_in, phase_spans
 from perfsuite.trace.opencl.kernel_statistics import occupied_times
 from perfsuite.trace.opencl.stamps import MOST_DROPPED_RATIO, MOST_TICK_ERROR_RATIO, Mask, anomaly_text, tick_error_ns
 from perfsuite.trace.samples import TracedPhase
@@ -83,7 +82,7 @@ class _MappedPhase:
     ) -> None:
         self.spans = phase_spans(record, phase)
         self._aligned = aligned
-        here = [_kernels(aligned, span) for span in self.spans]
+        here = [kernels_in(aligned.trace.commands, span) for span in self.spans]
         self._at = np.concatenate([np.empty(0, np.intp), *here])
         names = aligned.trace.names
         self._names = [names[each] for each in aligned.trace.commands["name"][self._at].tolist()]
@@ -155,14 +154,6 @@ class _MappedPhase:
 
 def _of(learnt: tuple[str, ...] | None, part: slice) -> Sequence[str]:
     return learnt if learnt is not None else [""] * (part.stop - part.start)
-
-
-def _kernels(aligned: AlignedTrace, span: Span) -> npt.NDArray[np.intp]:
-    commands = aligned.trace.commands
-    first, last = np.searchsorted(commands["host_start_ns"], (span.start_ns, span.end_ns))
-    here = np.arange(first, last)
-    kernels: npt.NDArray[np.intp] = here[commands["type"][here] == CommandType.KERNEL]
-    return kernels
 
 
 def _sums(keys: Sequence[str], times_ns: npt.NDArray[np.int64]) -> dict[str, int]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from perfsuite.records.events import Node, Phase
+from perfsuite.records.op_cost import OpCost
 from perfsuite.testing.engine_traces import engine_trace, node, tensor
 from perfsuite.trace.operators import RecordedOperator, traced_operators
 from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
