@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.errors import DeviceError
-from perfsuite.records.codec import Name, Size, from_plain, parse_json, to_plain
+from perfsuite.records.codec import Name, Size, content_of, from_plain, parsed_json, to_plain
 from perfsuite.records.whole_file import file_digest, write_json
 
 MANIFEST_NAME = "manifest.json"
@@ -103,19 +103,12 @@ def write_manifest(folder: Path, manifest: BundleManifest) -> None:
 def read_manifest(folder: Path) -> BundleManifest:
     """Read the manifest of a bundle; raises DeviceError where there is none, or it was altered."""
     path = folder / MANIFEST_NAME
-    try:
-        return parse_manifest(path.read_text("utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        told = getattr(error, "strerror", None) or "is not a text"
-        raise DeviceError(f"{path}: cannot be read ({told}); name the folder of a bundle, or {_TODO}") from error
+    return parse_manifest(content_of(path, DeviceError, f"name the folder of a bundle, or {_TODO}"), str(path))
 
 
-def parse_manifest(text: str, where: str) -> BundleManifest:
+def parse_manifest(text: str | bytes, where: str) -> BundleManifest:
     """Read the text of a manifest; raises DeviceError for what is none, and where its digest is not of its files."""
-    try:
-        plain = parse_json(text)
-    except (ValueError, RecursionError) as error:
-        raise DeviceError(f"{where}: is not JSON; {_TODO}") from error
+    plain = parsed_json(text, where, DeviceError, _TODO)
     manifest = from_plain(plain, BundleManifest, where, DeviceError, _TODO, schema=_SCHEMA)
     for each in manifest.files:
         if not _PATH.fullmatch(each.path):

@@ -15,6 +15,7 @@ The folder's own place stands as `PLACE` in requests: only the program there kno
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from perfsuite.errors import DeviceError, MeasurementError
-from perfsuite.records.codec import Name, from_plain, read_json, to_plain, unpack
+from perfsuite.records.codec import Name, content_of, from_plain, read_json, to_plain, unpack
 from perfsuite.records.whole_file import write_json
 
 #: The folder's own place in what it holds.
@@ -150,14 +151,7 @@ def sha256(content: bytes) -> str:
 
 
 def _content(path: Path) -> bytes | None:
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise MeasurementError(f"{path}: has {path.stat().st_size:,} bytes, {_MOST_BYTES:,} is the most; {_LOST}")
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror}); {_LOST}") from None
+    return content_of(path, MeasurementError, _LOST, most_bytes=_MOST_BYTES) if os.path.lexists(path) else None
 
 
 def _printable(text: str) -> str:
