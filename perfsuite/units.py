@@ -43,10 +43,12 @@ def to_time_unit(time_ns: float, unit: str) -> float:
 
 
 def to_percent(ratio: float) -> float:
+    """Scale a share to per cent, as axes have it."""
     return ratio * 100.0
 
 
 def to_change_percent(ratio: float) -> float:
+    """Scale a new-over-old ratio to a change in per cent, as axes have it."""
     return (ratio - 1.0) * 100.0
 
 
@@ -56,10 +58,12 @@ def format_bytes(n_bytes: float | None) -> str:
 
 
 def format_flops_per_s(flops_per_s: float) -> str:
+    """Format a rate of arithmetic in decimal units."""
     return _scaled(flops_per_s, _FLOP_RATE_STEPS)
 
 
 def format_bytes_per_s(bytes_per_s: float) -> str:
+    """Format a bandwidth in decimal units."""
     return _scaled(bytes_per_s, _BYTE_RATE_STEPS)
 
 
@@ -77,6 +81,7 @@ def to_giga_per_s(per_s: float) -> float:
 
 
 def to_mebibytes(n_bytes: float) -> float:
+    """Scale bytes to MiB, as axes have them."""
     return n_bytes / 1024.0**2
 
 

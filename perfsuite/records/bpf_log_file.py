@@ -211,6 +211,7 @@ def _check(path: Path, field: str, seen: int, is_right: bool, expected: str) -> 
 
 
 def terminated(text: bytes | memoryview) -> str:
+    """Return a text up to its NUL."""
     return bytes(text).partition(b"\0")[0].decode(errors="replace")
 
 

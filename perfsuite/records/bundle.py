@@ -97,6 +97,7 @@ def listed_files(folder: Path, programs: Iterable[str]) -> tuple[BundledFile, ..
 
 
 def write_manifest(folder: Path, manifest: BundleManifest) -> None:
+    """Write a bundle's manifest into its folder."""
     write_json(folder / MANIFEST_NAME, {"schema": _SCHEMA, **to_plain(manifest)}, DeviceError)
 
 

@@ -225,6 +225,7 @@ def from_row(row: Any, kind: type[_Read]) -> _Read:
 
 
 def pack(plain: Any) -> bytes:
+    """Return plain values as MessagePack."""
     return msgspec.msgpack.encode(plain, enc_hook=_own_number)
 
 

@@ -94,6 +94,7 @@ class Answer:
 
 
 def write_job(folder: Path, job: Job) -> None:
+    """Write what a folder is for."""
     write_json(folder / MANIFEST_NAME, {"schema": _SCHEMA, **to_plain(job)}, DeviceError)
 
 

@@ -90,6 +90,7 @@ class Finding:
 
 
 def foremost(findings: Iterable[Finding]) -> Finding:
+    """Return the finding that takes precedence."""
     order = list(Outcome)
     return min(findings, key=lambda finding: order.index(finding.outcome))
 

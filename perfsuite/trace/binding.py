@@ -39,6 +39,7 @@ def _gaps(requests: Iterable[Request]) -> Iterator[int]:
 
 
 def percentile_ns(gaps_ns: Sequence[int], part: float) -> int:
+    """Return what this part of some latencies does not exceed."""
     return sorted(gaps_ns)[min(len(gaps_ns) - 1, int(len(gaps_ns) * part))]
 
 

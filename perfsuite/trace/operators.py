@@ -44,6 +44,7 @@ def timed_nodes(graph: Sequence[Node]) -> Iterator[tuple[int, Node]]:
 
 
 def fused_nodes(node: Node, follower: Node) -> Node:
+    """Return two nodes that are computed in one go as one."""
     others = tuple(source for source in follower.sources if source.name != node.tensor.name)
     fused_op = follower.op if node.fused_op is None else f"{node.fused_op}+{follower.op}"
     return replace(node, tensor=follower.tensor, sources=(*node.sources, *others), fused_op=fused_op)

@@ -144,6 +144,7 @@ class CaseSummary:
 
 
 def case_summaries(entry: BaselineEntry, weights: Mapping[str, float]) -> tuple[CaseSummary, ...]:
+    """Sum up every case of an entry."""
     samples = {case: [session.samples_ns[case] for session in entry.sessions_of(case)] for case in entry.case_ids}
     return tuple(
         CaseSummary(

@@ -160,6 +160,7 @@ class BaselineEntry:
 
 
 def entry_with(entries: Iterable[BaselineEntry], case_id: str) -> BaselineEntry | None:
+    """Return the first entry that holds sessions of a case."""
     return next((entry for entry in entries if entry.sessions_of(case_id)), None)
 
 

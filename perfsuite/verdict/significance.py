@@ -178,6 +178,7 @@ def _log_median(samples_ns: Samples) -> float:
 
 @cache
 def t_quantile(confidence: float, degrees: int) -> float:
+    """Return the quantile of Student's t distribution."""
     from scipy.stats import t  # late, for its import takes longer than most test runs can spare
 
     return float(t.ppf(confidence, degrees))

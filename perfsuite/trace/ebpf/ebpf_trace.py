@@ -123,6 +123,7 @@ _NAMES = {
 
 
 def backend_name(guid: bytes | memoryview) -> str:
+    """Return a backend's name, or its guid where the name is not known."""
     digits = bytes(guid).hex()
     return _NAMES.get(digits, f"guid:{digits}")
 
@@ -143,6 +144,7 @@ def threads_of(log: BpfLog, events: Events, evaluations: Intervals, operators: O
 
 
 def number_threads(events: Events, threads: tuple[TracedThread, ...]) -> None:
+    """Put each thread's place where its id was."""
     tids = np.array([each.tid for each in threads], np.int64)
     order = np.argsort(tids)
     known = events["thread"] != NOTHING
@@ -150,6 +152,7 @@ def number_threads(events: Events, threads: tuple[TracedThread, ...]) -> None:
 
 
 def probe_costs_of(log: BpfLog) -> Iterator[ProbeCost]:
+    """Yield what the kernel says that each program cost."""
     for position in log.positions(BpfKind.PROBE):
         n_runs, name = PROBE_TAIL.unpack_from(log.tail(position))
         run_time_ns = int(log.records["subject"][position])

@@ -56,6 +56,7 @@ class LevelChanges:
 
 
 def level_changes(log: BpfLog) -> LevelChanges:
+    """Find when a log's levels were switched."""
     records = log.records[log.positions(BpfKind.LEVELS)]
     records = records[np.argsort(records["ns"], kind="stable")]
     reasons = records["flags"].tolist()
@@ -161,6 +162,7 @@ def intervals_of(log: BpfLog, begin: BpfKind, end: BpfKind) -> Intervals:
 
 
 def n_lost_of(log: BpfLog) -> int:
+    """Return how many events found no room."""
     ends = log.positions(BpfKind.END)
     return max(_n_reported(log), int(log.records["subject"][ends[-1]])) if ends.size else _n_reported(log)
 
@@ -179,6 +181,7 @@ def doubtful_evaluations(log: BpfLog, evaluations: Intervals, levels: LevelChang
 
 
 def affected(doubtful: npt.NDArray[np.bool_]) -> str:
+    """Say what lost events make doubtful."""
     found = np.flatnonzero(doubtful)
     if not found.size:
         return "none of them within a graph"
@@ -187,6 +190,7 @@ def affected(doubtful: npt.NDArray[np.bool_]) -> str:
 
 
 def last_ns_of(log: BpfLog) -> int:
+    """Return the time of the last record."""
     return int(log.records["ns"].max(initial=log.start_ns))
 
 

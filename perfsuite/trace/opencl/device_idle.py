@@ -109,6 +109,7 @@ class DeviceActivity:
 
 
 def device_activity(aligned: AlignedTrace, device: int) -> DeviceActivity:
+    """Return when one of the trace's devices was busy."""
     commands = aligned.trace.commands
     here = (aligned.device == device) & (commands["type"] != CommandType.MARKER)
     is_left_out = here & ~aligned.is_kept

@@ -118,6 +118,7 @@ def span_kernels(trace: OpenClTrace, span: Span) -> tuple[str, ...]:
 
 
 def phase_spans(record: EngineRecord, phase: Phase) -> tuple[Span, ...]:
+    """Return the occurrences of a phase in the order of their start."""
     return tuple(span for span in record.spans if span.phase is phase)
 
 

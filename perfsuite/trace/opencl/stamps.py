@@ -83,11 +83,13 @@ def judge_stamps(commands: Commands, ended_ns: int | None = None) -> Anomalies:
 
 
 def is_kept(anomalies: Anomalies) -> Mask:
+    """Return which commands have a START and an END that can be right."""
     kept: Mask = (anomalies == Anomaly.NONE) | (anomalies > Anomaly.START_BEFORE_CALL)
     return kept
 
 
 def has_queued(commands: Commands, anomalies: Anomalies) -> Mask:
+    """Return which commands have a QUEUED besides that can be right."""
     has: Mask = is_kept(anomalies) & (commands["queued_ns"] > 0) & (commands["queued_ns"] <= commands["start_ns"])
     return has
 

@@ -165,6 +165,7 @@ class OperatorTable:
 
 
 def operator_table(trace: EngineTrace) -> OperatorTable:
+    """Name the operators of a trace's graphs."""
     graphs = [traced_operators(graph) for graph in trace.graphs]
     sizes = np.array([0, *(len(graph) for graph in graphs)], dtype=np.int64)
     return OperatorTable(

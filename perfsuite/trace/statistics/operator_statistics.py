@@ -45,6 +45,7 @@ class Dimensions:
 
 
 def dimensions_of(operator: RecordedOperator) -> Dimensions:
+    """Return the dimensions of an operator."""
     output, sources = operator.node.tensor.ne, operator.node.sources
     if operator.op == "MUL_MAT" and sources:
         return Dimensions(output[0], output[1], sources[0].ne[0], output[2] * output[3])

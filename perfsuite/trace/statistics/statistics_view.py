@@ -34,6 +34,7 @@ class ExpertTime:
 
 
 def expert_times(layers: Sequence[LayerReuse], runs: OperatorRuns, table: OperatorTable) -> tuple[ExpertTime, ...]:
+    """Return every expert of every layer, in their order."""
     by_step: Counter[tuple[int, int]] = Counter()
     durations_ns = runs.duration_ns
     for at, step, layer in expert_products(runs, table):

@@ -140,6 +140,7 @@ class TokenStatistics:
 
 
 def token_statistics(steps: Steps, runs: OperatorRuns, table: OperatorTable) -> TokenStatistics:
+    """Return the growth of decoding over the context."""
     decode = steps.is_decode
     line = context_line(steps.context[decode], steps.duration_ns[decode])
     growth = () if line is None else _growth(steps, runs, table)

@@ -161,6 +161,7 @@ def shape_text(ne: Sequence[int]) -> str:
 
 
 def thread_text(thread: TracedThread) -> str:
+    """Call a thread by its name and its number."""
     number = str(thread.tid)
     return printable(thread.name if thread.name.endswith(number) else f"{thread.name or 'thread'} {number}")
 
