@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -68,6 +68,16 @@ class LogRecord(NamedTuple):
     n_bytes: int
 
 
+class LogRecords(NamedTuple):
+    """The whole records of a log."""
+
+    #: Where commands are.
+    commands: list[int]
+    others: list[LogRecord]
+    #: Where what is not whole begins.
+    end: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogContent:
     """A log as bytes."""
@@ -75,20 +85,26 @@ class LogContent:
     path: Path
     content: bytes
 
-    def records(self) -> Iterator[LogRecord]:
-        """Yield the records that are whole."""
+    def records(self) -> LogRecords:
+        """Find the records that are whole."""
+        commands, others = list[int](), list[LogRecord]()
         _, offset = self.header()
+        size, prefix, command = len(self.content), PREFIX.size, int(RecordKind.COMMAND)
         words = memoryview(self.content)[: len(self.content) // 4 * 4].cast("I")
-        while offset + PREFIX.size <= len(self.content):
+        while offset + prefix <= size:
             kind, n_bytes = words[offset >> 2], words[(offset >> 2) + 1]
-            if kind == n_bytes == 0 and self.content.count(0, offset) == len(self.content) - offset:
-                return  # space that the system had set aside when the machine went down
-            if n_bytes < LEAST_BYTES.get(kind, PREFIX.size) or n_bytes % 8 or n_bytes > LONGEST_BYTES:
+            if kind == n_bytes == 0 and self.content.count(0, offset) == size - offset:
+                break  # space that the system had set aside when the machine went down
+            if n_bytes < LEAST_BYTES.get(kind, prefix) or n_bytes & 7 or n_bytes > LONGEST_BYTES:
                 raise self.damaged(offset, f"a record of kind {kind} with {n_bytes} bytes")
-            if offset + n_bytes > len(self.content):
-                return
-            yield LogRecord(kind, offset, n_bytes)
+            if offset + n_bytes > size:
+                break
+            if kind == command:
+                commands.append(offset)
+            else:
+                others.append(LogRecord(kind, offset, n_bytes))
             offset += n_bytes
+        return LogRecords(commands, others, offset)
 
     def commands(self, offsets: Sequence[int]) -> Commands:
         """Return commands by where their records are."""
@@ -148,7 +164,6 @@ def read_opencl_log(path: Path) -> OpenClTrace:
 class _Contents:
     def __init__(self, log: LogContent) -> None:
         self._log = log
-        self._commands: list[int] = []
         self._names: dict[int, str] = {}
         self._devices: dict[int, str] = {}
         self._queues: dict[int, TracedQueue] = {}
@@ -157,9 +172,10 @@ class _Contents:
         self._end: tuple[int, ...] | None = None
 
     def trace(self) -> OpenClTrace:
-        for record in self._log.records():
+        records = self._log.records()
+        for record in records.others:
             self._take(record)
-        commands = self._log.commands(self._commands)
+        commands = self._log.commands(records.commands)
         self._check_references(commands)
         is_replayed = (commands["flags"] & CommandFlag.REPLAYED) != 0
         own = _sorted(commands[~is_replayed], "sequence")
@@ -179,8 +195,6 @@ class _Contents:
 
     def _take(self, record: LogRecord) -> None:
         match record.kind:
-            case RecordKind.COMMAND:
-                self._commands.append(record.offset)
             case RecordKind.NAME | RecordKind.DEVICE:
                 number, text = self._log.text(record)
                 (self._names if record.kind == RecordKind.NAME else self._devices)[number] = text

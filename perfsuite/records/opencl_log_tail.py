@@ -42,21 +42,15 @@ class OpenClLogTail:
         """
         self._unread += self._appended(limit_bytes)
         log = LogContent(path=self._path, content=self._unread)
-        commands, n_lost = list[int](), 0
         if len(self._unread) < HEADER.size:
             return TailedRecords(kernels=(), n_lost=0)
         _, first = log.header()
-        end = first
-        for record in log.records():
-            end = record.offset + record.n_bytes
-            if record.kind == RecordKind.COMMAND:
-                commands.append(record.offset)
-            elif record.kind == RecordKind.LOSS:
-                n_lost += log.fields(record)[2]
-            else:
-                self._learn(log, record)
-        self._unread = self._unread[:first] + self._unread[end:]
-        return TailedRecords(kernels=tuple(self._kernels(log.commands(commands))), n_lost=n_lost)
+        records = log.records()
+        n_lost = sum(log.fields(each)[2] for each in records.others if each.kind == RecordKind.LOSS)
+        for record in records.others:
+            self._learn(log, record)
+        self._unread = self._unread[:first] + self._unread[records.end :]
+        return TailedRecords(kernels=tuple(self._kernels(log.commands(records.commands))), n_lost=n_lost)
 
     def _appended(self, limit_bytes: int) -> bytes:
         try:
