@@ -106,23 +106,19 @@ class HelperPipes:
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     @property
     def said(self) -> bytes:
-        """Return all that it has said so far."""
         return self._said
 
     def tell(self, line: str) -> None:
-        """Send it a line; OSError where it reads none any more."""
         if self._process.stdin is None:
             raise BrokenPipeError
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
 
     def listen(self, limit_s: float) -> bool:
-        """Take more of what it says."""
         errors = self._process.stderr
         assert errors is not None
         with selectors.DefaultSelector() as selector:
@@ -134,11 +130,9 @@ class HelperPipes:
         return bool(part)
 
     def has_ended(self) -> bool:
-        """Whether it has ended by itself."""
         return self._process.poll() is not None
 
     def end(self, limit_s: float) -> int:
-        """Close its input, and take what it still says."""
         if self._process.stdin is not None:
             with suppress(OSError):  # it has ended by itself
                 self._process.stdin.close()
@@ -152,7 +146,6 @@ class HelperPipes:
         return self._process.returncode
 
     def kill(self) -> None:
-        """End it at once."""
         self._process.kill()
 
 
@@ -212,7 +205,6 @@ class EbpfRecording:
         return self.notes()
 
     def kill(self) -> None:
-        """End it at once; the log stays cut."""
         self._helper.kill()
         self._collect(FINISH_LIMIT_S)
 

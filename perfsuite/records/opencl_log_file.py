@@ -90,7 +90,7 @@ class LogContent:
         commands, others = list[int](), list[LogRecord]()
         _, offset = self.header()
         size, prefix, command = len(self.content), PREFIX.size, int(RecordKind.COMMAND)
-        words = memoryview(self.content)[: len(self.content) // 4 * 4].cast("I")
+        words = memoryview(self.content)[: size // 4 * 4].cast("I")
         while offset + prefix <= size:
             kind, n_bytes = words[offset >> 2], words[(offset >> 2) + 1]
             if kind == n_bytes == 0 and self.content.count(0, offset) == size - offset:
