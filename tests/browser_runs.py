@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
 from perfsuite.records.observation import NO_OBSERVATION, Observation, write_observation
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import NO_ATTRIBUTION, Attribution, Judgement, Outcome, UniformShift
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.page_run import read_page_run
 from perfsuite.report.page.render import write_page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfsuite.records.run_json import SCHEMA
+from perfsuite.records.run_file import SCHEMA
 
 _RUN = {
     "schema": SCHEMA,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.records.attribution import Carrier, PhaseAttribution
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Carrier, Judgement, Outcome, PhaseAttribution
 
 PASSED = Judgement(
     case_id="phase/a-q8_0/siso/decode",

@@ -10,8 +10,7 @@ from perfsuite.records.events import Phase
 from perfsuite.trace.forecast_errors import HorizonErrors
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
 from perfsuite.trace.opencl.device_idle import IdleWindow
-from perfsuite.trace.opencl.engine_view import EngineView, PhaseView
-from perfsuite.trace.opencl.kernel_growth import KernelGrowth
+from perfsuite.trace.opencl.engine_view import EngineView, KernelGrowth, PhaseView
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve

@@ -32,8 +32,7 @@ from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.records.llama_bench import BenchRun, measured_times
-from perfsuite.records.llama_bench_file import read_llama_bench, write_llama_bench
+from perfsuite.records.llama_bench import BenchRun, measured_times, read_llama_bench, write_llama_bench
 from perfsuite.verdict.pairs import compare_pairs
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import materialize, resolve

@@ -27,12 +27,11 @@ from perfsuite.measure.llama_plan import adapter_weights
 from perfsuite.nightly import night_plan, night_state
 from perfsuite.records.bundle import check_bundle
 from perfsuite.records.whole_file import file_digest
-from perfsuite.records.whole_set import pending_text
 from perfsuite.report.history import open_history
 from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import synthetic_run
-from perfsuite.verdict.approval import approvals_path
 from perfsuite.verdict.baseline import plain_entry, read_baselines
+from perfsuite.verdict.changes import approvals_path
 from perfsuite.workload.weights import materialize, resolve
 
 #: A library of this machine that stands for any.
@@ -107,9 +106,8 @@ def _see_baselines() -> Seen:
             plain = json.dumps([plain_entry(each) for each in stored.entries], sort_keys=True)
             seen[stored.path.name] = _CHANCE.sub("*", plain)
         text = approvals_path(stored.path)
-        told = pending_text(text, PerfsuiteError) or (text.read_text() if text.exists() else None)
-        if told is not None:
-            seen[text.name] = _CHANCE.sub("*", told)
+        if text.exists():
+            seen[text.name] = _CHANCE.sub("*", text.read_text())
     return seen
 
 
@@ -273,16 +271,19 @@ COMMANDS = {
         prepare=_prepare_baselines,
         run=lambda: main(["baseline", "record", "run-2.json"]),
         see=_see_baselines,
+        is_one_step=False,
     ),
     "baseline record, the first": Command(
         prepare=lambda: _prepare_baselines(1),
         run=lambda: main(["baseline", "record", "run-1.json"]),
         see=_see_baselines,
+        is_one_step=False,
     ),
     "baseline approve": Command(
         prepare=_prepare_baselines,
         run=lambda: main(["baseline", "approve", "run-2.json", "--reason=the new kernel pads its rows"]),
         see=_see_baselines,
+        is_one_step=False,
     ),
     "history add": Command(
         prepare=lambda: _prepare_history(2, 3),

@@ -19,9 +19,18 @@ from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.records.run_file import run_path
 from perfsuite.units import format_change, format_count, format_ns
-from perfsuite.verdict.approval import approval_text, approvals_path, approve, checked_reason, with_approval
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
-from perfsuite.verdict.changes import CaseChange, case_changes, case_summaries, drift_lines
+from perfsuite.verdict.changes import (
+    CaseChange,
+    approval_text,
+    approvals_path,
+    approve,
+    case_changes,
+    case_summaries,
+    checked_reason,
+    drift_lines,
+    with_approval,
+)
 from perfsuite.verdict.drift import fitted_weights
 from perfsuite.verdict.entry import BaselineEntry, entry_with
 from perfsuite.verdict.match import absence_text, settings_text

@@ -28,7 +28,7 @@ from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.environment import ENGINE_NAME, RUN_ID_NAME, program_environment
 from perfsuite.option_table import command_settings, own_name
-from perfsuite.records.run_json import read_plain_run
+from perfsuite.records.run_file import read_plain_run
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 

@@ -12,7 +12,7 @@ from perfsuite.cli.command_help import Commands, Row, add_command, add_options
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.llama_bench import BENCH_OPTIONS, NAME_OPTIONS, exported_tests
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.llama_bench_file import bench_text
+from perfsuite.records.llama_bench import bench_text
 from perfsuite.records.run_file import read_run_file, run_path
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports import Export, all_exports

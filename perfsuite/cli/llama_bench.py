@@ -8,8 +8,7 @@ from pathlib import Path
 from perfsuite.cli.answer import Answer, Sheet, give
 from perfsuite.cli.command_help import Commands, Row, add_command
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.records.llama_bench import BenchRun
-from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
+from perfsuite.records.llama_bench import BENCH_FORMS, BenchRun, bench_text, read_llama_bench, write_llama_bench
 from perfsuite.units import format_bytes, format_count
 
 

@@ -17,8 +17,7 @@ from perfsuite.nightly.conduct import Night
 from perfsuite.nightly.merged_junit import write_junit
 from perfsuite.nightly.night_plan import Cell, NightPlan, read_plan
 from perfsuite.nightly.night_state import held_night, last_night, new_night, origin_here, read_state, write_state
-from perfsuite.records.run_file import RunFile, read_run_file
-from perfsuite.records.run_json import RUN_NAME
+from perfsuite.records.run_file import RUN_NAME, RunFile, read_run_file
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports.markdown import LIMIT_BYTES, summary_of
 from perfsuite.report.exports.markdown_text import code, table

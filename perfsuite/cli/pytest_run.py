@@ -20,7 +20,7 @@ from perfsuite.device.end_requests import requests_unheard
 from perfsuite.errors import PerfsuiteError, lack_of
 from perfsuite.option_table import own_name
 from perfsuite.records.own_files import own_python
-from perfsuite.records.run_json import RUN_NAME
+from perfsuite.records.run_file import RUN_NAME
 
 _FOLDER = "--perf-dir"
 #: How long a program that a terminal has asked to end may take before it is asked once more.

@@ -40,7 +40,7 @@ from perfsuite.records.events import GRAPH_PHASES, EngineRecord
 from perfsuite.records.outcome import LEAST_PAIRS, Judgement
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.verdict.allowance import step_margin_ratio
-from perfsuite.verdict.device_change import device_change
+from perfsuite.verdict.drift import device_change
 from perfsuite.verdict.entry import StoredSession
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
 from perfsuite.verdict.pairs import (

@@ -20,13 +20,13 @@ from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.case import Case
 from perfsuite.records.outcome import CaseSamples
-from perfsuite.trace.opencl.clock_tick import (
+from perfsuite.trace.opencl.stamps import (
+    MOST_DROPPED_RATIO,
     MOST_TICK_ERROR_RATIO,
     measured_tick_ns,
     resolved_center,
     tick_error_ns,
 )
-from perfsuite.trace.opencl.stamps import MOST_DROPPED_RATIO
 
 #: What the kernels may take of a run, s.
 KERNELS_BUDGET_S = 20.0

@@ -24,11 +24,10 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.measure.counted_call import CountedCall
-from perfsuite.records.attribution import Attribution
 from perfsuite.records.case import Case, Expectation, group_of_kind, group_of_own, has_no_answer
 from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.records.fingerprint import Fingerprint
-from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
+from perfsuite.records.outcome import Attribution, CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.compare import BaselineMatch, judge

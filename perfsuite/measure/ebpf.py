@@ -7,6 +7,7 @@ passes through here.
 from __future__ import annotations
 
 import os
+import random
 import selectors
 import subprocess
 import time
@@ -14,12 +15,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol
+from typing import Protocol
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.counters import find_counters, usual_counters
-from perfsuite.measure.plan import EbpfPlan
+from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.measure.tensor_layout import refuse_other_layout
+from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
 
@@ -99,28 +101,26 @@ class HelperPipes:
     """A helper of this machine, by its process with pipes for input and errors."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the pipes; nothing else may read or write them."""
         self._process = process
         self._said = b""
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     @property
     def said(self) -> bytes:
-        """Return all that it has said so far."""
         return self._said
 
     def tell(self, line: str) -> None:
-        """Send it a line; OSError where it reads none any more."""
-        _stream(self._process.stdin).write(f"{line}\n".encode())
-        _stream(self._process.stdin).flush()
+        if self._process.stdin is None:
+            raise BrokenPipeError
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
 
     def listen(self, limit_s: float) -> bool:
-        """Take more of what it says."""
-        errors = _stream(self._process.stderr)
+        errors = self._process.stderr
+        assert errors is not None
         with selectors.DefaultSelector() as selector:
             selector.register(errors, selectors.EVENT_READ)
             if not selector.select(max(0.0, limit_s)):
@@ -130,11 +130,9 @@ class HelperPipes:
         return bool(part)
 
     def has_ended(self) -> bool:
-        """Whether it has ended by itself."""
         return self._process.poll() is not None
 
     def end(self, limit_s: float) -> int:
-        """Close its input, and take what it still says."""
         if self._process.stdin is not None:
             with suppress(OSError):  # it has ended by itself
                 self._process.stdin.close()
@@ -148,7 +146,6 @@ class HelperPipes:
         return self._process.returncode
 
     def kill(self) -> None:
-        """End it at once."""
         self._process.kill()
 
 
@@ -162,7 +159,6 @@ class EbpfRecording:
         self._is_collected = False
 
     def __enter__(self) -> EbpfRecording:
-        """Go on recording."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -174,7 +170,6 @@ class EbpfRecording:
 
     @property
     def helper_pid(self) -> int:
-        """The helper's process."""
         return self._helper.pid
 
     def notes(self) -> tuple[str, ...]:
@@ -210,7 +205,6 @@ class EbpfRecording:
         return self.notes()
 
     def kill(self) -> None:
-        """End it at once; the log stays cut."""
         self._helper.kill()
         self._collect(FINISH_LIMIT_S)
 
@@ -219,7 +213,6 @@ class EbpfRecording:
         self._listen(lambda said: _READY in said, limit_s)
 
     def _listen(self, has_come: Callable[[bytes], bool], limit_s: float) -> None:
-        """Take what it says until something has come."""
         deadline = time.monotonic() + limit_s
         while not has_come(self._helper.said):
             try:
@@ -231,7 +224,6 @@ class EbpfRecording:
                 raise MeasurementError(self._reason("has ended"))
 
     def _collect(self, limit_s: float) -> None:
-        """Close its input, wait for its end, and take what it has still said."""
         if self._is_collected:
             return
         self._is_collected = True
@@ -244,12 +236,6 @@ class EbpfRecording:
         lines = self._helper.said.decode(errors="replace").splitlines()
         errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
         return f"eBPF recorder: {errors[0] if errors else otherwise}"
-
-
-def _stream(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None or stream.closed:
-        raise MeasurementError("eBPF recorder: has ended")
-    return stream
 
 
 def _start(command: Sequence[str], log_path: Path) -> subprocess.Popen[bytes]:
@@ -300,3 +286,36 @@ def _layout_options(layout: TensorLayout) -> list[str]:
     if _EXPERT_OP in layout.ops:
         numbers["--expert-op"] = layout.ops.index(_EXPERT_OP)
     return [text for name, number in numbers.items() for text in (name, str(number))]
+
+
+#: What is compared.
+COMPARED = (Phase.PREFILL, Phase.DECODE)
+
+
+def drawn_sides(n_pairs: int, order: random.Random) -> tuple[bool, ...]:
+    """Return which of `2 * n_pairs` turns are traced: two by two, in an order that is drawn."""
+    drawn = (order.random() < 0.5 for _ in range(n_pairs))
+    return tuple(side for first in drawn for side in (first, not first))
+
+
+def paired_sums(record: EngineRecord, sides: tuple[bool, ...]) -> dict[Phase, tuple[list[int], list[int]]]:
+    """Return, by phase, what each pair's plain and traced turn took, in ns; a turn is one repetition of the record.
+
+    A decode is the sum of its steps, so that what hits only a few of them counts as well.
+    """
+    sums = {phase: [0] * len(sides) for phase in COMPARED}
+    for span in record.spans:
+        if span.phase in sums and span.repetition < len(sides):
+            sums[span.phase][span.repetition] += span.duration_ns
+
+    def of_side(turns: list[int], traced: bool) -> list[int]:
+        return [ns for ns, is_traced in zip(turns, sides, strict=True) if is_traced is traced]
+
+    return {phase: (of_side(turns, False), of_side(turns, True)) for phase, turns in sums.items()}
+
+
+def required_ebpf(plan: LlamaPlan) -> EbpfPlan:
+    """Return what a plan says of the eBPF recorder; `MeasurementError` where it says nothing."""
+    if plan.ebpf is None:
+        raise MeasurementError("the plan of an eBPF recording names no helper; run again")
+    return plan.ebpf

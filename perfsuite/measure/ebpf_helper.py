@@ -27,7 +27,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from perfsuite.measure.native import (
     run_step,
     source_root,
 )
-from perfsuite.measure.uprobes import PMU_TYPE
+from perfsuite.measure.phase_tracer import PMU_TYPE
 
 
 def others_can_write(path: Path) -> Path | None:
@@ -77,11 +77,11 @@ _HELPER_LINKS = ("-pie", "-Wl,--as-needed,-z,relro,-z,now")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelperTarget:
-    """A machine that the helper is compiled for, by its name as ``uname -m`` has it."""
+    """A machine that the helper is compiled for, by its name as ``uname -m`` has it; this one unless told."""
 
-    machine: str
+    machine: str = field(default_factory=platform.machine)
     #: What its kernel says of its own types.
-    kernel_types: Path
+    kernel_types: Path = KERNEL_TYPES
     compilers: Compilers = OWN_COMPILERS
     #: Where its headers and libraries lie, as arguments of the compiler; empty where the compiler knows.
     flags: tuple[str, ...] = ()
@@ -89,23 +89,13 @@ class HelperTarget:
     libraries: tuple[str, ...] = ("-lbpf",)
 
 
-def own_target() -> HelperTarget:
-    """Return this machine."""
-    return HelperTarget(machine=platform.machine(), kernel_types=KERNEL_TYPES)
-
-
-#: libbpf, and what that needs, within the program: a device may have neither.
-CARRIED_LIBBPF = ("-Wl,-Bstatic", "-lbpf", "-lelf", "-lz", "-Wl,-Bdynamic", "-Wl,--strip-debug")
-
-
-def carried_target() -> HelperTarget:
-    """Return this kind of machine, for a program that brings libbpf."""
-    return HelperTarget(machine=platform.machine(), kernel_types=KERNEL_TYPES, libraries=CARRIED_LIBBPF)
+#: This kind of machine, for a program that brings libbpf, and what that needs: a device may have neither.
+CARRIED = HelperTarget(libraries=("-Wl,-Bstatic", "-lbpf", "-lelf", "-lz", "-Wl,-Bdynamic", "-Wl,--strip-debug"))
 
 
 def build_obstacle(target: HelperTarget | None = None) -> str | None:
     """Return the first thing that building needs and is not here, with Debian's package; None: all is there."""
-    target = target or own_target()
+    target = target or HelperTarget()
     has_header_file = bool(target.flags) or has_header("bpf/libbpf.h")
     return _first_lack(
         *_of_processor(target.machine),
@@ -121,7 +111,7 @@ def build_helper(cache_dir: Path, target: HelperTarget | None = None) -> Path:
     Raises `NativeBuildError` where something is missing, which the text names, or it does not build.
     """
     root = source_root(_PROGRAMS)
-    target = target or own_target()
+    target = target or HelperTarget()
     if obstacle := build_obstacle(target):
         raise NativeBuildError(f"{HELPER_NAME}: {obstacle}")
     skeleton = _build_skeleton(root, cache_dir, target)
@@ -289,7 +279,6 @@ def machine_obstacle(
 
 
 def _first_lack(*needs: tuple[bool, str]) -> str | None:
-    """Return the words for the first need that is not met."""
     return next((said for is_met, said in needs if not is_met), None)
 
 

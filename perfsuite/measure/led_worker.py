@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.ebpf_run import drawn_sides, paired_sums, required_ebpf
+from perfsuite.measure.ebpf import drawn_sides, paired_sums, required_ebpf
 from perfsuite.measure.launch import READY_MARK, Observe, planned_engine
 from perfsuite.measure.plan import EbpfOverheadPlan, EngineDuplicationPlan, LlamaPlan, Plan, StepsPlan, limit_text
 from perfsuite.measure.worker_lines import WaitingWorker

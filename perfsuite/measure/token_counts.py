@@ -28,7 +28,8 @@ def count_tokens(gguf_path: Path, texts: Sequence[str]) -> tuple[int, ...]:
     Raises `GgufError` where the file cannot be read, or has no tokenizer, as synthetic ones have none;
     `MeasurementError` where llama.cpp failed on it, or ran past `LIMIT_S`.
     """
-    _require_tokenizer(gguf_path)
+    if read_header(gguf_path).metadata.get("tokenizer.ggml.model", _NO_TOKENIZER) == _NO_TOKENIZER:
+        raise GgufError(f"{gguf_path}: has no tokenizer; name a GGUF that has one, or give n_tokens with the prompts")
     request = json.dumps({"gguf_path": str(gguf_path), "texts": list(texts)})
     command = own_python("-c", _CHILD, _OWN_ROOT)
     try:
@@ -39,12 +40,6 @@ def count_tokens(gguf_path: Path, texts: Sequence[str]) -> tuple[int, ...]:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise MeasurementError(f"{gguf_path}: its tokenizer failed: {last}")
     return tuple(json.loads(done.stdout))
-
-
-def _require_tokenizer(gguf_path: Path) -> None:
-    tokenizer = read_header(gguf_path).metadata.get("tokenizer.ggml.model", _NO_TOKENIZER)
-    if tokenizer == _NO_TOKENIZER:
-        raise GgufError(f"{gguf_path}: has no tokenizer; name a GGUF that has one, or give n_tokens with the prompts")
 
 
 def main() -> None:

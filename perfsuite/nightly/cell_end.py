@@ -14,7 +14,7 @@ from typing import Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import Amount, Count
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, ORDER_OF_WEIGHT, SUSPECT_EXIT, Outcome
-from perfsuite.records.run_json import RUN_NAME, read_plain_run
+from perfsuite.records.run_file import RUN_NAME, read_plain_run
 
 #: The log of a cell in its folder, and its report beside the files that every run writes.
 LOG_NAME, JUNIT_NAME = "pytest.log", "junit.xml"

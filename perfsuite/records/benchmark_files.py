@@ -27,9 +27,7 @@ _RENAMED: Mapping[str, Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 #: A parameter of an operator; a comma within brackets parts nothing.
 _PARAMETER = re.compile(r"(?:^|,)(\w+)=((?:\[[^\]]*\]|[^,\[])*)")
-#: What is longer is no list of parameters.
 _MOST_CHARACTERS = 10_000
-#: So many tests are named in a message.
 _MOST_NAMED = 3
 
 
@@ -46,7 +44,6 @@ class TimedTest:
     began: str
     #: None where the tool calls what came out wrong.
     time_ns: int | None
-    #: Why it has no time.
     problem: str = ""
 
     @property

@@ -47,7 +47,6 @@ class PartSpan:
 
     @property
     def duration_ns(self) -> int:
-        """End minus start."""
         return self.end_ns - self.start_ns
 
 
@@ -69,5 +68,4 @@ class BindingRecord:
 
     load_ns: int
     requests: tuple[Request, ...]
-    #: What a span costs by itself.
     span_cost_ns: int

@@ -30,9 +30,7 @@ RECORD_DTYPE = np.dtype(
     ]
 )
 
-#: One-dimensional array of `RECORD_DTYPE`.
 Records = npt.NDArray[np.void]
-#: Positions of records.
 Positions = npt.NDArray[np.intp]
 
 
@@ -106,7 +104,6 @@ class BpfLog:
     counter_names: tuple[str, ...]
     #: `RECORD_DTYPE`, in the order of the file.
     records: Records
-    #: Where each record begins in `content`.
     offsets: npt.NDArray[np.int64]
     content: bytes
     #: Where and why the log breaks off before its end; None where it is whole.
@@ -239,7 +236,6 @@ def _walk(content: bytes, begin: int) -> tuple[_Offsets, str]:
 
 
 def _gathered(content: bytes, offsets: _Offsets) -> Records:
-    """Return the common part of the records."""
     n_words = RECORD_DTYPE.itemsize // 8
     words = np.frombuffer(content, np.uint64, len(content) // 8)
     found: Records = words[(offsets // 8)[:, np.newaxis] + np.arange(n_words)].view(RECORD_DTYPE).reshape(-1)

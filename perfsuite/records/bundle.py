@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.errors import DeviceError
-from perfsuite.records.codec import Name, Size, from_plain, parse_json, to_plain
+from perfsuite.records.codec import Name, Size, content_of, from_plain, parsed_json, to_plain
 from perfsuite.records.whole_file import file_digest, write_json
 
 MANIFEST_NAME = "manifest.json"
 
-#: Where the parts of a bundle lie in it.
 WORKER, LIBRARIES, ENGINE, LAYERS = "perfsuite-worker", "lib", "engine", "layers"
 
 #: The C library of a bundle that brings its own, which starts its programs.
@@ -37,7 +36,6 @@ class BundledFile:
     path: str
     size_bytes: Size
     sha256: Name
-    #: Whether it is run, and not loaded.
     is_program: bool
 
 
@@ -45,7 +43,6 @@ class BundledFile:
 class BundledEngine:
     """The llama.cpp of a bundle, with the fields of `perfsuite.measure.engine.Engine`."""
 
-    #: Below the bundle.
     library_dir: str
     #: Empty: nothing is compiled on a device.
     include_dirs: tuple[str, ...]
@@ -58,7 +55,6 @@ class BundleManifest:
     """What a bundle is for, what it was made of, and its files."""
 
     suite_version: Name
-    #: The version of the plans that its worker reads.
     plan_schema: int
     #: Sixteen hex digits over all files.
     digest: Name
@@ -69,7 +65,6 @@ class BundleManifest:
     processor: Name
     compiler: Name
     flags: tuple[str, ...]
-    #: How llama.cpp was configured.
     settings: tuple[str, ...]
     #: Which llama.cpp: ``llama-cpp-python 0.3.36``, or a checkout's folder and commit; and a hash of its sources.
     llama: Name
@@ -81,7 +76,6 @@ class BundleManifest:
 
     @property
     def size_bytes(self) -> int:
-        """The size of all files."""
         return sum(each.size_bytes for each in self.files)
 
 
@@ -110,19 +104,12 @@ def write_manifest(folder: Path, manifest: BundleManifest) -> None:
 def read_manifest(folder: Path) -> BundleManifest:
     """Read the manifest of a bundle; raises DeviceError where there is none, or it was altered."""
     path = folder / MANIFEST_NAME
-    try:
-        return parse_manifest(path.read_text("utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        told = getattr(error, "strerror", None) or "is not a text"
-        raise DeviceError(f"{path}: cannot be read ({told}); name the folder of a bundle, or {_TODO}") from error
+    return parse_manifest(content_of(path, DeviceError, f"name the folder of a bundle, or {_TODO}"), str(path))
 
 
-def parse_manifest(text: str, where: str) -> BundleManifest:
+def parse_manifest(text: str | bytes, where: str) -> BundleManifest:
     """Read the text of a manifest; raises DeviceError for what is none, and where its digest is not of its files."""
-    try:
-        plain = parse_json(text)
-    except (ValueError, RecursionError) as error:
-        raise DeviceError(f"{where}: is not JSON; {_TODO}") from error
+    plain = parsed_json(text, where, DeviceError, _TODO)
     manifest = from_plain(plain, BundleManifest, where, DeviceError, _TODO, schema=_SCHEMA)
     for each in manifest.files:
         if not _PATH.fullmatch(each.path):

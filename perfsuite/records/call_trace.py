@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import ClassVar
 
-from perfsuite.records.codec import rebuilt, to_plain
+from perfsuite.records.codec import Plain
 
 
 class TracedFunction(str, Enum):
@@ -41,13 +40,14 @@ class TracedCall:
 
     @property
     def duration_ns(self) -> int:
-        """Exit minus entry."""
         return self.exit_ns - self.entry_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallTrace:
+class CallTrace(Plain):
     """All calls of a process, in the order in which they were entered."""
+
+    ROWS: ClassVar = {"calls": TracedCall}
 
     #: ``interposed`` or ``uprobes``.
     tracer: str
@@ -56,13 +56,3 @@ class CallTrace:
     n_lost: int
     #: What to add to get the monotonic clock of the suite's own spans, at the start of the trace; None where unknown.
     monotonic_offset_ns: int | None = None
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return lists, numbers and strings."""
-        plain: dict[str, Any] = to_plain(self, rows=["calls"])
-        return plain
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> CallTrace:
-        """Rebuild from `to_plain`."""
-        return rebuilt(plain, cls, calls=TracedCall)

@@ -68,7 +68,6 @@ class Expectation:
     upper_ns: int | None = None
 
 
-#: Candidates that an error lists; the others are counted.
 _MOST_LISTED = 4
 
 
@@ -94,7 +93,6 @@ def ends_of(case_ids: Iterable[str], n_parts: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys("/".join(each.split("/")[-n_parts:]) for each in case_ids))
 
 
-#: The suite's own OpenCL kernels.
 KERNELS = "kernels"
 
 #: The kind and the group of kernels that your own tests have built with pyopencl.

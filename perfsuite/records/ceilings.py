@@ -64,6 +64,11 @@ class Ceilings:
         """The fastest arithmetic of any type of number."""
         return max(self.fp32_flops_per_s, self.int8_flops_per_s or 0.0, self.f16_flops_per_s or 0.0)
 
+    def __post_init__(self) -> None:
+        sets = [level.working_set_bytes for level in self.bandwidths]
+        if sets != sorted(set(sets)):
+            raise ValueError(f"working sets {sets} are not ascending")
+
     def sustained_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
         """Return the read bandwidth that an honest forecast uses, that of the smallest level that holds the set.
 
@@ -78,17 +83,12 @@ class Ceilings:
         return fastest_bytes_per_s(self.levels, working_set_bytes)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the same as values that JSON has."""
         return {**to_plain(self), "bandwidths": to_plain([*self.bandwidths])}
 
     @classmethod
     def from_plain(cls, plain: object) -> Ceilings:
         """Build from what `to_plain` returned; anything else is a MeasurementError that names the field."""
-        ceilings = from_plain(plain, cls, "ceilings", MeasurementError, "measure again", is_closed=True)
-        sets = [level.working_set_bytes for level in ceilings.bandwidths]
-        if sets != sorted(set(sets)):
-            raise MeasurementError(f"ceilings: working sets {sets} are not ascending; measure again")
-        return ceilings
+        return from_plain(plain, cls, "ceilings", MeasurementError, "measure again", is_closed=True)
 
 
 def fastest_bytes_per_s(levels: Sequence[tuple[int, float]], working_set_bytes: int) -> float:

@@ -137,7 +137,6 @@ class BarPanel:
 
     @property
     def totals(self) -> Numbers:
-        """The whole height of each bar."""
         return tuple(sum(heights) for heights in zip(*(layer.heights for layer in self.layers), strict=True))
 
 

@@ -56,7 +56,6 @@ Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST, description="a whole number
 Number = Annotated[float, Meta(ge=-_FINITE, le=_FINITE, description="a finite number")]
 Amount = Annotated[float, Meta(ge=0.0, le=_FINITE, description="a finite number of 0 or more")]
 Positive = Annotated[float, Meta(gt=0.0, le=_FINITE, description="a finite number above 0")]
-#: Text that is not empty.
 Name = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
 
 #: What `plain_json` may return of a file that does not exist, which no file holds.
@@ -197,6 +196,24 @@ def rebuilt(plain: Mapping[str, Any], kind: type[_Read], **rows: Any) -> _Read:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
+class Plain:
+    """A record that goes to another process, or into a file, as plain values and comes back."""
+
+    __slots__ = ()
+    #: Kinds of record that are tuples there, by the field that they are under.
+    ROWS: ClassVar[Mapping[str, Any]] = {}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return dicts, lists, numbers and strings."""
+        plain: dict[str, Any] = to_plain(self, rows=self.ROWS)
+        return plain
+
+    @classmethod
+    def from_plain(cls: type[_Read], plain: Mapping[str, Any]) -> _Read:
+        """Rebuild from `to_plain`; raises as `rebuilt` does."""
+        return rebuilt(plain, cls, **cls.ROWS)  # type: ignore[attr-defined]
+
+
 def from_row(row: Any, kind: type[_Read]) -> _Read:
     """Build a record from the tuple of its fields; raises ValueError for anything else."""
     names: Any = kind
@@ -257,7 +274,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _own_number(value: object) -> float:
-    """Return a number of NumPy's as Python's own."""
     if isinstance(value, float):
         return float(value)
     raise NotImplementedError(f"{type(value).__name__} is nothing that a file holds")
@@ -341,7 +357,6 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _words(kind: Any) -> str:
-    """Say what is accepted."""
     if get_origin(kind) is Annotated:
         said = (each.description for each in get_args(kind)[1:] if isinstance(each, Meta) and each.description)
         return next(said, None) or _words(get_args(kind)[0])

@@ -20,7 +20,6 @@ from perfsuite.records.whole_file import write_json
 _SCHEMA = 1
 _TODO = "count again with --baseline=record"
 
-#: What is counted, as it lies in a row.
 METRICS = (
     *("instructions", "reads", "bytes_read", "writes", "bytes_written"),
     *("branches", "allocations", "bytes_allocated"),
@@ -100,7 +99,6 @@ class CountedWork:
 
     @property
     def prefix(self) -> str:
-        """The middle of every case id of this work."""
         return f"{self.model}/{self.scenario}"
 
     @property

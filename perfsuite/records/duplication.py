@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from perfsuite.records.codec import rebuilt, to_plain
+from perfsuite.records.codec import Plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +24,7 @@ class DuplicationRound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelDuplication:
+class KernelDuplication(Plain):
     """The rounds of one kernel.
 
     With n duplicates, L the host time of a run, and a median over the rounds:
@@ -50,7 +48,6 @@ class KernelDuplication:
 
     @property
     def ground_truths_ns(self) -> tuple[float, ...]:
-        """G of each round."""
         return tuple((each.duplicated_ns - each.base_ns) / self.n_duplicates for each in self.rounds)
 
     @property
@@ -73,16 +70,6 @@ class KernelDuplication:
     def base_execution_ns(self) -> float | None:
         """The median END - START of the launch without duplicates; None without rounds."""
         return median(each.base_execution_ns for each in self.rounds) if self.rounds else None
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return numbers, strings and lists."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> KernelDuplication:
-        """Rebuild from `to_plain`."""
-        return rebuilt(plain, cls)
 
 
 #: The length at which fewer duplicates do, and how many there are above and below.

@@ -62,7 +62,6 @@ class Evaluations:
 
     @property
     def n_ends(self) -> Ints:
-        """How many operators each has."""
         return np.diff(self.bounds)
 
     @property
@@ -72,7 +71,6 @@ class Evaluations:
         return last_ns
 
     def ends(self, number: int) -> slice:
-        """Return where the operators of one are."""
         return slice(int(self.bounds[number]), int(self.bounds[number + 1]))
 
     def within(self, start_ns: int, end_ns: int) -> range:

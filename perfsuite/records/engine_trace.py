@@ -103,7 +103,6 @@ class ThreadState(IntEnum):
     RUNNING = 1
     #: Pre-empted, or woken and not yet running: it could run, if it had a processor.
     RUNNABLE = 2
-    #: Asleep.
     IDLE = 3
 
 
@@ -142,8 +141,8 @@ class ProbeCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineTrace:
-    """A run as a recorder saw it."""
+class TraceFacts:
+    """What a trace has beside its events."""
 
     recorder: TraceRecorder
     levels: TraceLevel
@@ -151,19 +150,12 @@ class EngineTrace:
     pid: int | None = None
     command: tuple[str, ...] = ()
     #: llama.cpp's own words for its version.
-    engine_version: str
-    #: `EVENT_DTYPE`, sorted by ``start_ns``.
-    events: Events
-    threads: tuple[TracedThread, ...]
-    graphs: tuple[tuple[Node, ...], ...]
+    engine_version: str = ""
+    threads: tuple[TracedThread, ...] = ()
     backends: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
     counter_names: tuple[str, ...] = ()
-    #: Rows of int64, one column a name; NOTHING where it was not counted.
-    counters: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
-    #: `EXPERT_DTYPE`, in the order of time.
-    experts: Experts = field(default_factory=lambda: np.empty(0, EXPERT_DTYPE))
     #: Experts of a layer; None where the model has none, or nobody said.
     n_experts: int | None = None
     #: Events that found no room.
@@ -171,8 +163,20 @@ class EngineTrace:
     probe_costs: tuple[ProbeCost, ...] = ()
     #: Where and why the trace breaks off before its end; None where it is whole.
     cut: str | None = None
-    #: What else makes it doubtful.
     problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTrace(TraceFacts):
+    """A run as a recorder saw it."""
+
+    #: `EVENT_DTYPE`, sorted by ``start_ns``.
+    events: Events
+    graphs: tuple[tuple[Node, ...], ...]
+    #: Rows of int64, one column a name; NOTHING where it was not counted.
+    counters: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    #: `EXPERT_DTYPE`, in the order of time.
+    experts: Experts = field(default_factory=lambda: np.empty(0, EXPERT_DTYPE))
 
     def of(self, kind: EventKind) -> Events:
         """Return the events of one kind, in the order of their starts."""

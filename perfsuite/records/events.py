@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.codec import Count, Whole, from_plain
+from perfsuite.records.codec import Count, Whole, from_plain, to_plain
 
 #: What an error calls a record that a worker sent, and what is to be done about it.
 RECORD, TODO = "the worker's record of the engine", "install the same version of the suite on both sides"
@@ -57,12 +58,10 @@ class Span:
 
     @property
     def duration_ns(self) -> int:
-        """End minus start."""
         return self.end_ns - self.start_ns
 
     @property
     def window_ns(self) -> tuple[int, int]:
-        """Start and end."""
         return self.start_ns, self.end_ns
 
 
@@ -150,46 +149,31 @@ class EngineRecord:
         """Return dicts, lists, numbers, strings and bytes only."""
         return {
             "engine_version": self.engine_version,
-            "spans": [
-                [span.phase.value, span.repetition, span.token, span.n_tokens, span.start_ns, span.end_ns]
-                for span in self.spans
-            ],
+            "spans": [list(to_plain(span).values()) for span in self.spans],
             "graphs": [[_plain_node(node) for node in graph] for graph in self.graphs],
             "n_dropped": self.n_dropped,
             **{name: getattr(self, name) for name in _ARRAYS},
             "backends": list(self.backends),
-            "clock": self.clock and list(astuple(self.clock)),
+            "clock": self.clock and list(to_plain(self.clock).values()),
         }
 
     @classmethod
     def from_plain(cls, plain: object) -> EngineRecord:
         """Rebuild a record from `to_plain`; raises MeasurementError, which names the field, for anything else."""
         made = from_plain(plain, _PlainRecord, RECORD, MeasurementError, TODO)
-        clock = made["clock"] and TickClock(**dict(zip(TickClock.__slots__, made["clock"], strict=True)))
-        return cls(
-            engine_version=made["engine_version"],
-            spans=tuple(map(_span, made["spans"])),
-            graphs=tuple(tuple(map(_node, graph)) for graph in made["graphs"]),
-            n_dropped=made["n_dropped"],
-            events=made["events"],
-            thread_events=made["thread_events"],
-            expert_choices=made["expert_choices"],
-            expert_ids=made["expert_ids"],
-            splits=made["splits"],
-            outputs=made.get("outputs", b""),
-            chosen_tokens=made.get("chosen_tokens", b""),
-            backends=made["backends"],
-            clock=clock,
-        )
+        nested: dict[str, Any] = {
+            "spans": tuple(_record(Span, row) for row in made["spans"]),
+            "graphs": tuple(tuple(map(_node, graph)) for graph in made["graphs"]),
+            "clock": made["clock"] and _record(TickClock, made["clock"]),
+        }
+        return cls(**{**made, **nested})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptOutputs:
     """What a process came to, kept so that later ones with the same prompts are compared with it."""
 
-    #: What decides the prompts, in words.
     prompts: str
-    #: As `EngineRecord` has them.
     outputs: bytes
     chosen_tokens: bytes
 
@@ -201,6 +185,9 @@ _PlainSpan = tuple[Phase, Whole, Whole, Count, Whole, Whole]
 _PlainTensor = tuple[str, str, _Sizes, _Sizes, int | None]
 _PlainNode = tuple[_PlainTensor, str, bool, bool, tuple[_PlainTensor, ...], tuple[str, ...]]
 _PlainGraph = tuple[_PlainNode, ...]
+
+
+_Built = TypeVar("_Built")
 
 
 class _PlainOutputs(TypedDict, total=False):
@@ -222,8 +209,8 @@ class _PlainRecord(_PlainOutputs):
     clock: _Sizes | None
 
 
-def _span(row: _PlainSpan) -> Span:
-    return Span(phase=row[0], repetition=row[1], token=row[2], n_tokens=row[3], start_ns=row[4], end_ns=row[5])
+def _record(kind: type[_Built], row: Sequence[Any]) -> _Built:
+    return kind(**dict(zip(kind.__slots__, row, strict=True)))  # type: ignore[attr-defined]
 
 
 def _plain_tensor(tensor: Tensor) -> list[Any]:
@@ -241,15 +228,12 @@ def graph_from_plain(plain: object) -> tuple[Node, ...]:
 
 
 def _node(row: _PlainNode) -> Node:
+    tensor, op, timed, fused, sources, refused_by = row
     return Node(
-        tensor=_tensor(row[0]),
-        op=row[1],
-        timed=row[2],
-        fused=row[3],
-        sources=tuple(map(_tensor, row[4])),
-        refused_by=row[5],
+        tensor=_record(Tensor, tensor),
+        op=op,
+        timed=timed,
+        fused=fused,
+        sources=tuple(_record(Tensor, source) for source in sources),
+        refused_by=refused_by,
     )
-
-
-def _tensor(row: _PlainTensor) -> Tensor:
-    return Tensor(name=row[0], type=row[1], ne=row[2], nb=row[3], root=row[4])

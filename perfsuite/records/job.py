@@ -15,6 +15,7 @@ The folder's own place stands as `PLACE` in requests: only the program there kno
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from perfsuite.errors import DeviceError, MeasurementError
-from perfsuite.records.codec import Name, from_plain, read_json, to_plain, unpack
+from perfsuite.records.codec import Name, content_of, from_plain, read_json, to_plain, unpack
 from perfsuite.records.whole_file import write_json
 
 #: The folder's own place in what it holds.
@@ -34,7 +35,6 @@ MANIFEST_NAME, REQUESTS, RESULTS, WEIGHTS, BUNDLES, SCRIPT = (
 )
 #: The bundle that runs there, and the one of an old side.
 BOARD, OLD = "board", "old"
-#: The last word of the device.
 ENDED = "ended"
 
 _SCHEMA = 1
@@ -72,9 +72,7 @@ class Job:
     """Whom a folder is for, and what is asked."""
 
     suite_version: Name
-    #: Of plans and records.
     plan_schema: int
-    #: The device's name at the desk.
     device: Name
     #: How pytest is called for the run, without what says that it is only planned.
     pytest_arguments: tuple[PytestArgument, ...]
@@ -89,7 +87,6 @@ class Answer:
     """What a request has come to there."""
 
     request: str
-    #: What tells the device from others.
     device: str
     #: Of the message, which is one as it travels over a link.
     sha256: Digest
@@ -155,14 +152,7 @@ def sha256(content: bytes) -> str:
 
 
 def _content(path: Path) -> bytes | None:
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise MeasurementError(f"{path}: has {path.stat().st_size:,} bytes, {_MOST_BYTES:,} is the most; {_LOST}")
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror}); {_LOST}") from None
+    return content_of(path, MeasurementError, _LOST, most_bytes=_MOST_BYTES) if os.path.lexists(path) else None
 
 
 def _printable(text: str) -> str:

@@ -83,7 +83,6 @@ class LiveLoss:
     #: ``queue``: the publisher came too late. ``subscriber``: this subscriber did. ``backlog``: they were sent before
     #: it came, and forgotten. ``opencl``: the layer lost them, or its log cannot be read.
     where: str
-    #: None where nobody knows.
     n_records: int | None
 
 

@@ -1,22 +1,28 @@
-"""One test of llama-bench: what was run, on what, and how long each repetition took."""
+"""The tests of llama-bench: what was run, on what, and how long each repetition took; read in any form, and written."""
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.codec import LARGEST
+from perfsuite.records.benchmark_text import LLAMA_BENCH_TABLE, bench_rows
+from perfsuite.records.codec import LARGEST, Amount, Count, Size, Whole, from_plain
+from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.units import NS_PER_S
 
 #: What a field of llama-bench's output can be.
 FieldValue = str | int | float
 
 #: llama.cpp numbers tokens by 32 bits.
-_MOST_TOKENS = 2**31 - 1
+_Tokens = Annotated[int, Meta(ge=0, lt=2**31, description="a whole number from 0 to 2147483647 tokens")]
 
 #: What older releases did not write, and what they did instead.
 _SINCE_ADDED: Mapping[str, FieldValue] = {"build_number": 0, "gpu_info": "", "n_depth": 0, "flash_attn": 0}
@@ -63,7 +69,7 @@ class BenchRun:
     """
 
     build_commit: str
-    build_number: int
+    build_number: Whole
     cpu_info: str
     gpu_info: str
     backends: str
@@ -71,33 +77,35 @@ class BenchRun:
     model_filename: str
     #: llama.cpp's words: architecture, size class and file type, such as ``llama 1B Q4_0``.
     model_type: str
-    #: Bytes of all tensors.
-    model_size: int
-    #: Weights of all tensors.
-    model_n_params: int
-    n_batch: int
-    n_ubatch: int
-    n_threads: int
+    model_size: Whole
+    model_n_params: Whole
+    n_batch: Size
+    n_ubatch: Size
+    n_threads: Size
     type_k: str
     type_v: str
-    n_gpu_layers: int
+    n_gpu_layers: Whole
     #: 1 on, 0 off, -1 where llama.cpp chose.
-    flash_attn: int
-    n_prompt: int
-    n_gen: int
+    flash_attn: Whole
+    n_prompt: _Tokens
+    n_gen: _Tokens
     #: Tokens that the cache held before.
-    n_depth: int
+    n_depth: _Tokens
     #: ISO 8601 in UTC, to the second.
     test_time: str
     #: Mean and standard deviation of a repetition, and of its tokens per second.
-    avg_ns: int
-    stddev_ns: int
-    avg_ts: float
-    stddev_ts: float
+    avg_ns: Size
+    stddev_ns: Count
+    avg_ts: Amount
+    stddev_ts: Amount
     #: One time a repetition, of all ``n_prompt + n_gen`` tokens; empty from SQL, which has no such column.
-    samples_ns: tuple[int, ...]
+    samples_ns: tuple[Size, ...]
     #: Whatever else a release writes, by name.
     others: tuple[tuple[str, FieldValue], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.n_prompt + self.n_gen == 0:
+            raise ValueError("n_prompt and n_gen are 0, expected one of them above 0")
 
     @property
     def test(self) -> str:
@@ -107,7 +115,6 @@ class BenchRun:
 
     @property
     def samples_ts(self) -> tuple[float, ...]:
-        """Tokens per second of each repetition."""
         return tokens_per_s(self.samples_ns, self.n_prompt + self.n_gen)
 
     @property
@@ -152,11 +159,15 @@ class BenchRun:
 
         Raises PerfsuiteError: a field is missing or of another kind, or the test ran nothing.
         """
-        told = {**_of_older(plain), **plain}
-        known: dict[str, Any] = {name: _value(told, name, where) for name in (*IDENTITY_FIELDS, *TIME_FIELDS)}
-        run = cls(**known, samples_ns=_samples_ns(plain, where), others=_others(plain, known, where))
-        _check_lengths(run, where)
-        return run
+        told = {
+            **_SINCE_ADDED,
+            **_of_older(plain),
+            **{name: value for name, value in plain.items() if value is not None},
+        }
+        known = {name: _value(told[name], name) for name in (*IDENTITY_FIELDS, *TIME_FIELDS) if name in told}
+        known["samples_ns"] = plain.get("samples_ns", ())
+        run = from_plain(known, cls, where, PerfsuiteError, "expected the output of llama-bench")
+        return replace(run, others=_others(plain, known, where))
 
 
 def setting_text(value: FieldValue) -> str:
@@ -205,53 +216,27 @@ TIME_FIELDS = ("avg_ns", "stddev_ns", "avg_ts", "stddev_ts")
 IDENTITY_FIELDS = tuple(
     field.name for field in fields(BenchRun) if field.name not in (*TIME_FIELDS, "samples_ns", "others")
 )
-_KINDS: Mapping[str, type] = {
-    field.name: {"str": str, "int": int, "float": float}[str(field.type)]
-    for field in fields(BenchRun)
-    if field.name in (*IDENTITY_FIELDS, *TIME_FIELDS)
-}
+_TEXT_FIELDS = {field.name for field in fields(BenchRun) if field.type == "str"}
 
 
 def _deviation(values: tuple[int, ...] | tuple[float, ...]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def _value(plain: Mapping[str, Any], name: str, where: str) -> FieldValue:
-    value = plain.get(name, _SINCE_ADDED.get(name))
-    if value is None:
-        raise PerfsuiteError(f"{where}: {name} is missing; expected the output of llama-bench")
-    kind = _KINDS[name]
-    converted = value if kind is str and isinstance(value, str) else _number(value, kind)
-    if converted is None:
-        raise PerfsuiteError(f"{where}: {name} is {repr(value)[:60]}, expected {_WORDS[kind]}")
-    return converted
+def _value(value: Any, name: str) -> Any:
+    """Return a number that is given as text, or as a truth value, as one."""
+    if name in _TEXT_FIELDS or not isinstance(value, str | bool):
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    return value
 
 
-def _number(value: object, kind: type) -> FieldValue | None:
-    """Return a finite number, of which a whole one is no float; None where it is none."""
-    if kind is str or not isinstance(value, str | int | (float if kind is float else int)):
-        return None
-    try:
-        number = int(value) if kind is int else float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if -LARGEST <= number <= LARGEST else None
-
-
-_WORDS: Mapping[type, str] = {str: "text", int: "a whole number", float: "a number"}
-
-
-def _samples_ns(plain: Mapping[str, Any], where: str) -> tuple[int, ...]:
-    samples = plain.get("samples_ns", [])
-    if not isinstance(samples, list) or not all(type(each) is int and 0 < each <= LARGEST for each in samples):
-        raise PerfsuiteError(f"{where}: samples_ns is {repr(samples)[:60]}, expected a list of whole numbers above 0")
-    return tuple(samples)
-
-
-def _others(
-    plain: Mapping[str, Any], known: Mapping[str, FieldValue], where: str
-) -> tuple[tuple[str, FieldValue], ...]:
-    rest = ((name, value) for name, value in plain.items() if name not in (*known, "samples_ns", "samples_ts"))
+def _others(plain: Mapping[str, Any], known: Collection[str], where: str) -> tuple[tuple[str, FieldValue], ...]:
+    rest = ((name, value) for name, value in plain.items() if name not in (*known, "samples_ts"))
     others = tuple((name, value) for name, value in rest if isinstance(value, str | int | float))
     for name, value in others:
         if not isinstance(value, str) and not -LARGEST <= value <= LARGEST:
@@ -259,13 +244,49 @@ def _others(
     return others
 
 
-def _check_lengths(run: BenchRun, where: str) -> None:
-    least = {"n_prompt": 0, "n_gen": 0, "n_depth": 0, "n_batch": 1, "n_ubatch": 1, "n_threads": 1, "avg_ns": 1}
-    for name, minimum in {**least, "stddev_ns": 0, "avg_ts": 0, "stddev_ts": 0}.items():
-        if getattr(run, name) < minimum:
-            raise PerfsuiteError(f"{where}: {name} is {getattr(run, name)}, expected {minimum} or more")
-    for name in ("n_prompt", "n_gen", "n_depth"):
-        if getattr(run, name) > _MOST_TOKENS:
-            raise PerfsuiteError(f"{where}: {name} is {getattr(run, name)}, expected {_MOST_TOKENS} tokens at most")
-    if run.n_prompt + run.n_gen == 0:
-        raise PerfsuiteError(f"{where}: n_prompt and n_gen are 0, expected one of them above 0")
+def read_llama_bench(path: Path) -> tuple[BenchRun, ...]:
+    """Read the tests of one file, whose form its content shows.
+
+    Raises PerfsuiteError: the file cannot be read, is none of the forms, is cut short, holds no test, or a test lacks
+    a field; the message names the place.
+    """
+    return tuple(BenchRun.from_plain(row, where) for where, row in bench_rows(path))
+
+
+def write_llama_bench(runs: Sequence[BenchRun], path: Path, *, form: str) -> None:
+    """Write tests as ``llama-bench -o`` `form` does, whole or not at all; raises PerfsuiteError if that fails."""
+    write_whole_bytes(path, bench_text(runs, form).encode(), PerfsuiteError)
+
+
+def bench_text(runs: Sequence[BenchRun], form: str) -> str:
+    """Return what ``llama-bench -o`` `form` prints for tests like these; the form is one of `BENCH_FORMS`."""
+    if form not in BENCH_FORMS:
+        raise PerfsuiteError(f"form {form!r} is unknown; accepted are {', '.join(BENCH_FORMS)}")
+    return _WRITERS[form]([run.to_plain() for run in runs])
+
+
+def _sql_text(tests: Sequence[Mapping[str, Any]]) -> str:
+    columns = {name: value for test in tests for name, value in test.items() if not isinstance(value, list)}
+    kinds = {str: "TEXT", float: "REAL"}
+    declared = ",\n".join(f"  {name} {kinds.get(type(value), 'INTEGER')}" for name, value in columns.items())
+    rows = (", ".join(_literal(test.get(name)) for name in columns) for test in tests)
+    table = LLAMA_BENCH_TABLE
+    # values are quoted, names are fields of ours
+    inserted = "".join(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({row});\n" for row in rows)  # nosec B608
+    return f"CREATE TABLE IF NOT EXISTS {table} (\n{declared}\n);\n\n{inserted}"
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    text = str(int(value)) if isinstance(value, bool) else str(value)
+    return "'" + text.replace("'", "''") + "'"
+
+
+_WRITERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "json": lambda tests: json.dumps(tests, indent=2, ensure_ascii=False) + "\n",
+    "jsonl": lambda tests: "".join(json.dumps(test, ensure_ascii=False) + "\n" for test in tests),
+    "sql": _sql_text,
+}
+
+BENCH_FORMS = tuple(_WRITERS)

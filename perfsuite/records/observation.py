@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,7 +130,6 @@ NO_OBSERVATION = Observation()
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
 
-#: What the file is called in the run's folder.
 OBSERVATION_NAME = "observation.json"
 
 
@@ -160,12 +159,8 @@ class _Timeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    tokens: tuple[TokenLatency, ...]
-    timelines: tuple[_Timeline, ...]
-    graphs: tuple[PhaseGraph, ...]
-    works: tuple[CaseWork, ...]
-    states: tuple[MachineState, ...]
+class _File(Observation):
+    timelines: tuple[_Timeline, ...]  # type: ignore[assignment]
 
 
 def write_observation(observation: Observation, run_dir: Path) -> Path:
@@ -186,8 +181,8 @@ def read_observation(run_dir: Path) -> Observation:
         return NO_OBSERVATION
     if twice := double(work.case_id for work in read.works):
         raise PerfsuiteError(f"{path}: works{twice}; run again")
-    timelines = tuple(map(_read_timeline, read.timelines))
-    return Observation(**{name: getattr(read, name) for name in _File.__slots__} | {"timelines": timelines})
+    others = {each.name: getattr(read, each.name) for each in fields(Observation)}
+    return Observation(**others | {"timelines": tuple(map(_read_timeline, read.timelines))})
 
 
 def plain_observation(observation: Observation) -> dict[str, Any]:

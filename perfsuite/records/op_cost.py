@@ -27,23 +27,19 @@ class OpCost:
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes read and written."""
         return self.read_bytes + self.written_bytes
 
     @property
     def kv_bytes(self) -> int:
-        """Bytes of the KV cache that are read and written."""
         return self.kv_read_bytes + self.kv_written_bytes
 
     def __add__(self, other: OpCost) -> OpCost:
         return OpCost(**{name: getattr(self, name) + getattr(other, name) for name in COST_FIELDS})
 
     def __mul__(self, times: int) -> OpCost:
-        """Cost of doing the same `times` times."""
         return OpCost(**{name: getattr(self, name) * times for name in COST_FIELDS})
 
 
-#: The fields of a cost.
 COST_FIELDS = tuple(each.name for each in fields(OpCost))
 NO_COST = OpCost(n_dispatches=0)
 
@@ -57,7 +53,6 @@ class PassCost:
 
     @cached_property
     def total(self) -> OpCost:
-        """All operators together."""
         return sum(self.by_operator.values(), start=NO_COST)
 
     @property

@@ -37,7 +37,6 @@ COMMAND_DTYPE = np.dtype(
     ]
 )
 
-#: A one-dimensional array of `COMMAND_DTYPE`.
 Commands = npt.NDArray[np.void]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,6 @@ PREFIX = struct.Struct("<II")
 
 #: No record is longer; a length beyond it is damage, not the end of a file that was cut.
 LONGEST_BYTES = 1 << 20
-#: Commands that are looked at together at first; each further look takes twice as many.
-_FIRST_LOOK = 256
 
 
 class RecordKind(IntEnum):
@@ -61,15 +60,22 @@ LEAST_BYTES: dict[int, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRun:
-    """Records of one kind and length that follow each other; more than one of commands only."""
+class LogRecord(NamedTuple):
+    """Where a record is, prefix included."""
 
     kind: int
-    #: Where the first of them begins, prefix included.
     offset: int
-    record_bytes: int
-    n_records: int
+    n_bytes: int
+
+
+class LogRecords(NamedTuple):
+    """The whole records of a log."""
+
+    #: Where commands are.
+    commands: list[int]
+    others: list[LogRecord]
+    #: Where what is not whole begins.
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,40 +85,47 @@ class LogContent:
     path: Path
     content: bytes
 
-    def runs(self) -> Iterator[RecordRun]:
-        """Yield the records that are whole."""
+    def records(self) -> LogRecords:
+        """Find the records that are whole."""
+        commands, others = list[int](), list[LogRecord]()
         _, offset = self.header()
-        while offset + PREFIX.size <= len(self.content):
-            kind, record_bytes = PREFIX.unpack_from(self.content, offset)
-            if kind == record_bytes == 0 and self.content.count(0, offset) == len(self.content) - offset:
-                return  # space that the system had set aside when the machine went down
-            if record_bytes < LEAST_BYTES.get(kind, PREFIX.size) or record_bytes % 8 or record_bytes > LONGEST_BYTES:
-                raise self.damaged(offset, f"a record of kind {kind} with {record_bytes} bytes")
-            if offset + record_bytes > len(self.content):
-                return
-            n_records = self._n_alike(offset, kind, record_bytes) if kind == RecordKind.COMMAND else 1
-            yield RecordRun(kind=kind, offset=offset, record_bytes=record_bytes, n_records=n_records)
-            offset += n_records * record_bytes
+        size, prefix, command = len(self.content), PREFIX.size, int(RecordKind.COMMAND)
+        words = memoryview(self.content)[: size // 4 * 4].cast("I")
+        while offset + prefix <= size:
+            kind, n_bytes = words[offset >> 2], words[(offset >> 2) + 1]
+            if kind == n_bytes == 0 and self.content.count(0, offset) == size - offset:
+                break  # space that the system had set aside when the machine went down
+            if n_bytes < LEAST_BYTES.get(kind, prefix) or n_bytes & 7 or n_bytes > LONGEST_BYTES:
+                raise self.damaged(offset, f"a record of kind {kind} with {n_bytes} bytes")
+            if offset + n_bytes > size:
+                break
+            if kind == command:
+                commands.append(offset)
+            else:
+                others.append(LogRecord(kind, offset, n_bytes))
+            offset += n_bytes
+        return LogRecords(commands, others, offset)
 
-    def commands(self, run: RecordRun) -> Commands:
-        """Return the commands of a run as they are in the file."""
-        begin, strides = run.offset + PREFIX.size, (run.record_bytes,)
-        return np.ndarray((run.n_records,), COMMAND_DTYPE, self.content, begin, strides)
+    def commands(self, offsets: Sequence[int]) -> Commands:
+        """Return commands by where their records are."""
+        n_words = COMMAND_DTYPE.itemsize // 8
+        words = np.frombuffer(self.content, np.uint64, len(self.content) // 8)
+        first = (np.array(offsets, np.int64) + PREFIX.size) // 8
+        found: Commands = words[first[:, np.newaxis] + np.arange(n_words)].view(COMMAND_DTYPE).reshape(-1)
+        return found
 
-    def fields(self, run: RecordRun) -> tuple[int, ...]:
-        """Return the fields of a record that is no command."""
-        return CONTENT[RecordKind(run.kind)].unpack_from(self.content, run.offset + PREFIX.size)
+    def fields(self, record: LogRecord) -> tuple[int, ...]:
+        return CONTENT[RecordKind(record.kind)].unpack_from(self.content, record.offset + PREFIX.size)
 
-    def text(self, run: RecordRun) -> tuple[int, str]:
+    def text(self, record: LogRecord) -> tuple[int, str]:
         """Return the id and the text of a `NAME` or `DEVICE`."""
-        number, length = self.fields(run)
-        begin = run.offset + LEAST_BYTES[run.kind]
-        if begin + length > run.offset + run.record_bytes:
-            raise self.damaged(run.offset, f"a text of {length} bytes in a record of {run.record_bytes}")
+        number, length = self.fields(record)
+        begin = record.offset + LEAST_BYTES[record.kind]
+        if begin + length > record.offset + record.n_bytes:
+            raise self.damaged(record.offset, f"a text of {length} bytes in a record of {record.n_bytes}")
         return number, self.content[begin : begin + length].decode("utf-8", "replace")
 
     def damaged(self, offset: int, what: str) -> MeasurementError:
-        """Return the error for what cannot be in a log."""
         return MeasurementError(f"{self.path}: damaged at byte {offset}: {what}")
 
     def header(self) -> tuple[int, int]:
@@ -127,19 +140,6 @@ class LogContent:
         if header_bytes < HEADER.size or header_bytes % 8:
             raise self.damaged(8, f"a header of {header_bytes} bytes, expected {HEADER.size} or more")
         return pid, header_bytes
-
-    def _n_alike(self, offset: int, kind: int, record_bytes: int) -> int:
-        """Count the whole records from `offset` on that have this kind and length."""
-        n_whole = (len(self.content) - offset) // record_bytes
-        first, look = 1, _FIRST_LOOK
-        while first < n_whole:
-            n_seen = min(look, n_whole - first)
-            prefixes = np.ndarray((n_seen, 2), "<u4", self.content, offset + first * record_bytes, (record_bytes, 4))
-            others = np.flatnonzero((prefixes != (kind, record_bytes)).any(axis=1))
-            if others.size:
-                return first + int(others[0])
-            first, look = first + n_seen, look * 2
-        return n_whole
 
 
 _OUT_OF_ORDER = 1
@@ -162,11 +162,8 @@ def read_opencl_log(path: Path) -> OpenClTrace:
 
 
 class _Contents:
-    """What the records of one file hold."""
-
     def __init__(self, log: LogContent) -> None:
         self._log = log
-        self._commands: list[Commands] = []
         self._names: dict[int, str] = {}
         self._devices: dict[int, str] = {}
         self._queues: dict[int, TracedQueue] = {}
@@ -175,12 +172,13 @@ class _Contents:
         self._end: tuple[int, ...] | None = None
 
     def trace(self) -> OpenClTrace:
-        for run in self._log.runs():
-            self._take(run)
-        commands = np.concatenate([np.empty(0, COMMAND_DTYPE), *self._commands])
+        records = self._log.records()
+        for record in records.others:
+            self._take(record)
+        commands = self._log.commands(records.commands)
         self._check_references(commands)
         is_replayed = (commands["flags"] & CommandFlag.REPLAYED) != 0
-        own = _sorted(commands[~is_replayed] if is_replayed.any() else commands, "sequence")
+        own = _sorted(commands[~is_replayed], "sequence")
         self._check_counts(own)
         return OpenClTrace(
             pid=self._log.header()[0],
@@ -195,15 +193,13 @@ class _Contents:
             ended_ns=None if self._end is None else self._end[4],
         )
 
-    def _take(self, run: RecordRun) -> None:
-        match run.kind:
-            case RecordKind.COMMAND:
-                self._commands.append(self._log.commands(run))
+    def _take(self, record: LogRecord) -> None:
+        match record.kind:
             case RecordKind.NAME | RecordKind.DEVICE:
-                number, text = self._log.text(run)
-                (self._names if run.kind == RecordKind.NAME else self._devices)[number] = text
+                number, text = self._log.text(record)
+                (self._names if record.kind == RecordKind.NAME else self._devices)[number] = text
             case RecordKind.QUEUE:
-                queue, context, device, flags = self._log.fields(run)
+                queue, context, device, flags = self._log.fields(record)
                 self._queues[queue] = TracedQueue(
                     queue=queue,
                     context=context,
@@ -212,11 +208,11 @@ class _Contents:
                     caller_profiles=bool(flags & _CALLER_PROFILES),
                 )
             case RecordKind.CLOCK:
-                self._take_clock(run.offset, *self._log.fields(run))
+                self._take_clock(record.offset, *self._log.fields(record))
             case RecordKind.LOSS:
-                self._n_lost += self._log.fields(run)[2]
+                self._n_lost += self._log.fields(record)[2]
             case RecordKind.END:
-                self._end = self._log.fields(run)
+                self._end = self._log.fields(record)
 
     def _take_clock(self, offset: int, device: int, source: int, device_ns: int, before_ns: int, after_ns: int) -> None:
         if source not in set(ClockSource) or after_ns < before_ns:
@@ -245,7 +241,6 @@ class _Contents:
         )
 
     def _check_references(self, commands: Commands) -> None:
-        """Raise where a record names what the file does not hold."""
         known = {"queue": set(self._queues), "name": {0, *self._names}, "type": set(map(int, CommandType))}
         for field, ids in known.items():
             for unknown in set(np.unique(commands[field]).tolist()) - ids:
@@ -275,7 +270,4 @@ class _Contents:
 
 
 def _sorted(commands: Commands, field: str) -> Commands:
-    keys = commands[field]
-    if (keys[1:] >= keys[:-1]).all():
-        return commands
-    return commands[np.argsort(keys, kind="stable")]
+    return commands[np.argsort(commands[field], kind="stable")]

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from perfsuite.errors import MeasurementError
 from perfsuite.records.live import LiveKernel
-from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, Commands, CommandType
-from perfsuite.records.opencl_log_file import HEADER, LogContent, RecordKind, RecordRun
+from perfsuite.records.opencl_commands import CommandFlag, Commands, CommandType
+from perfsuite.records.opencl_log_file import HEADER, LogContent, LogRecord, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +42,15 @@ class OpenClLogTail:
         """
         self._unread += self._appended(limit_bytes)
         log = LogContent(path=self._path, content=self._unread)
-        commands, n_lost = [np.empty(0, COMMAND_DTYPE)], 0
         if len(self._unread) < HEADER.size:
             return TailedRecords(kernels=(), n_lost=0)
         _, first = log.header()
-        end = first
-        for run in log.runs():
-            end = run.offset + run.n_records * run.record_bytes
-            if run.kind == RecordKind.COMMAND:
-                commands.append(log.commands(run))
-            elif run.kind == RecordKind.LOSS:
-                n_lost += log.fields(run)[2]
-            else:
-                self._learn(log, run)
-        self._unread = self._unread[:first] + self._unread[end:]
-        return TailedRecords(kernels=tuple(self._kernels(np.concatenate(commands))), n_lost=n_lost)
+        records = log.records()
+        n_lost = sum(log.fields(each)[2] for each in records.others if each.kind == RecordKind.LOSS)
+        for record in records.others:
+            self._learn(log, record)
+        self._unread = self._unread[:first] + self._unread[records.end :]
+        return TailedRecords(kernels=tuple(self._kernels(log.commands(records.commands))), n_lost=n_lost)
 
     def _appended(self, limit_bytes: int) -> bytes:
         try:
@@ -72,15 +64,15 @@ class OpenClLogTail:
         self._offset += len(content)
         return content
 
-    def _learn(self, log: LogContent, run: RecordRun) -> None:
-        if run.kind == RecordKind.NAME:
-            name, text = log.text(run)
+    def _learn(self, log: LogContent, record: LogRecord) -> None:
+        if record.kind == RecordKind.NAME:
+            name, text = log.text(record)
             self._names[name] = text
-        elif run.kind == RecordKind.QUEUE:
-            queue, _, device, _ = log.fields(run)
+        elif record.kind == RecordKind.QUEUE:
+            queue, _, device, _ = log.fields(record)
             self._device_of_queue[queue] = device
-        elif run.kind == RecordKind.CLOCK:
-            device, _, device_ns, before_ns, after_ns = log.fields(run)
+        elif record.kind == RecordKind.CLOCK:
+            device, _, device_ns, before_ns, after_ns = log.fields(record)
             self._shift_ns[device] = (before_ns + after_ns) // 2 - device_ns
 
     def _kernels(self, commands: Commands) -> Iterator[LiveKernel]:

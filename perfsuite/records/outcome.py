@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from perfsuite.records.codec import Amount, Count, Number, Whole
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSamples:
@@ -38,7 +40,6 @@ class Outcome(str, Enum):
 
     @property
     def fails(self) -> bool:
-        """Whether the case fails."""
         return self in (Outcome.IMPOSSIBLE, Outcome.REGRESSED, Outcome.SLOW)
 
     @property
@@ -52,7 +53,6 @@ class Outcome(str, Enum):
         return self.fails or self in (Outcome.PASS, Outcome.IMPROVED)
 
 
-#: Fewer pairs than this decide nothing.
 LEAST_PAIRS = 5
 
 #: The exit codes of a run that judged nothing, and of one in which something looks slower and is not proven; pytest's
@@ -101,17 +101,17 @@ class Judgement:
 
     case_id: str
     kind: str
-    samples_ns: tuple[int, ...]
+    samples_ns: tuple[Count, ...]
     #: Median of the samples.
-    measured_ns: int | None
+    measured_ns: Count | None
     #: The least that physics allows, the forecast, and the most that passes.
-    floor_ns: int | None
-    expected_ns: int | None
-    limit_ns: int | None
+    floor_ns: Count | None
+    expected_ns: Count | None
+    limit_ns: Count | None
     #: What it took before, as it is shown: the median of the baseline's samples, or of the old side's.
-    baseline_ns: int | None
+    baseline_ns: Count | None
     #: New over old, as it is judged: an estimate from all samples, and not the quotient of the two medians.
-    change_ratio: float | None
+    change_ratio: Amount | None
     outcome: Outcome
     reason: str
 
@@ -139,25 +139,25 @@ class Judgement:
         return None if new_ns is None or self.old_ns is None else round(new_ns - self.old_ns)
 
     #: The forecast's interval, where a calibration gives one.
-    lower_ns: int | None = None
-    upper_ns: int | None = None
+    lower_ns: Count | None = None
+    upper_ns: Count | None = None
     #: Where pairs were compared: the old side's samples, pair by pair with `samples_ns`.
-    baseline_samples_ns: tuple[int, ...] = ()
+    baseline_samples_ns: tuple[Count, ...] = ()
     #: Bounds of `change_ratio`, by the same pairs or from the spread of the stored sessions.
-    lower_ratio: float | None = None
-    upper_ratio: float | None = None
+    lower_ratio: Number | None = None
+    upper_ratio: Number | None = None
     #: How much slower the case may be and still pass; None where nothing was compared.
-    margin_ratio: float | None = None
+    margin_ratio: Number | None = None
     #: How much slower it is surely not where it passes: the larger of the margin and of what could be resolved, as the
     #: margin is given; None where nothing was compared.
-    resolution_ratio: float | None = None
+    resolution_ratio: Number | None = None
     #: The share of its step that it may change by, where it passes by that and by nothing finer.
-    step_share_ratio: float | None = None
+    step_share_ratio: Number | None = None
     #: Pairs that the verdict rests on, and how many more would probably decide one that is open.
-    n_pairs: int | None = None
-    n_more_pairs: int | None = None
+    n_pairs: Count | None = None
+    n_more_pairs: Count | None = None
     #: The smallest slowdown that these pairs could have shown.
-    smallest_effect_ratio: float | None = None
+    smallest_effect_ratio: Number | None = None
 
 
 def told_judgement(
@@ -190,3 +190,59 @@ class Statement:
     holds: bool | None
     #: The figures.
     evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """A part of a phase that carries a share of what the phase lost."""
+
+    case_id: str
+    #: The part's name within its phase.
+    role: str
+    #: New minus old, ns; negative where time was won.
+    lost_ns: Whole
+    #: Of what the phase lost.
+    share_ratio: Number
+    #: Whether the part was judged as changed by itself, in the direction of its phase.
+    is_significant: bool
+    #: ``new`` or ``old`` where that side alone has it, so that all of its time is a change.
+    only_side: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its role, and whether it is new or gone."""
+        return {"new": "new: ", "old": "gone: "}.get(self.only_side or "", "") + self.role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseAttribution:
+    """What a phase lost or won, by its parts."""
+
+    case_id: str
+    #: New minus old, ns; negative where time was won.
+    lost_ns: Whole
+    #: Those of one side alone, then others; of these either all are significant, or none is. Largest first.
+    carriers: tuple[Carrier, ...]
+    #: What the carriers leave over, ns; it may have either sign.
+    unexplained_ns: Whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformShift:
+    """All phases and operators moved alike: the cause is in none of them."""
+
+    #: New over old, the time-weighted median of the operators.
+    ratio: Number
+    #: Phases and operators that moved by about this ratio.
+    n_cases: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribution:
+    """Both answers for a run; where there is a uniform shift, it is the one to show."""
+
+    phases: tuple[PhaseAttribution, ...] = ()
+    uniform_shift: UniformShift | None = None
+
+
+NO_ATTRIBUTION = Attribution()

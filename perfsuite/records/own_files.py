@@ -85,7 +85,6 @@ def open_lock(path: Path, error_type: type[PerfsuiteError]) -> int:
     return handle
 
 
-#: Time between two tries of a lock that is waited for.
 _TRY_S = 0.02
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from types import GenericAlias
+from typing import Any, get_type_hints
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.ceilings import Ceilings
-from perfsuite.records.codec import rebuilt
+from perfsuite.records.codec import Amount, Count, Number, double, from_plain, plain_json, rebuilt
 from perfsuite.records.events import KeptOutputs
-from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.run_json import RUN_NAME, read_plain_run
-from perfsuite.records.run_origin import NO_ORIGIN, BoardName, Commit, RunOrigin
+from perfsuite.records.outcome import NO_ATTRIBUTION, Attribution, Carrier, Judgement, PhaseAttribution, UniformShift
+from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
+
+#: Raised whenever a field changes its meaning.
+SCHEMA = 1
+
+RUN_NAME = "run.json"
 
 #: What fields of the records are called in the file, where that differs.
 _WRITTEN_NAMES = {
@@ -42,18 +48,18 @@ class RunFile:
     subjects: Mapping[str, str]
     fingerprints: Mapping[str, Mapping[str, str]]
     ceilings: Ceilings | None
-    durations_s: Mapping[str, float]
-    operator_share_ratio: Mapping[str, float]
-    n_discarded_replicates: Mapping[str, int]
-    peak_rss_bytes: int | None
+    durations_s: Mapping[str, Amount]
+    operator_share_ratio: Mapping[str, Number]
+    n_discarded_replicates: Mapping[str, Count]
+    peak_rss_bytes: Count | None
     judgements: tuple[Judgement, ...]
     #: By group: the time of each sentinel in each replicate, and what else was seen of the machine.
-    sentinels_ns: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
-    covariates: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    sentinels_ns: Mapping[str, Mapping[str, tuple[Count, ...]]] = field(default_factory=dict)
+    covariates: Mapping[str, Mapping[str, Number | None]] = field(default_factory=dict)
     #: By group: what its first process came to, for a baseline that is made of the run.
     outputs: Mapping[str, KeptOutputs] = field(default_factory=dict)
     #: By phase: the energy of a token; None where it was too short for the sensor, empty where there is no sensor.
-    joules_per_token: Mapping[str, float | None] = field(default_factory=dict)
+    joules_per_token: Mapping[str, Amount | None] = field(default_factory=dict)
     #: What having the device came to: governors that were or could not be set, a lock taken over, a link that was lost.
     device_notes: tuple[str, ...] = ()
     #: Whether something was slowed down on purpose, which makes the run no reference.
@@ -73,7 +79,39 @@ def written_name(field_name: str) -> str:
     return _WRITTEN_NAMES.get(field_name, field_name)
 
 
-_TOTAL = "total"
+def _plain_type(record_type: type[Any], **others: Any) -> Any:
+    """Return the type of a record in the file, where each field has its written name and may be missing."""
+    hints = get_type_hints(record_type, include_extras=True)
+    known = {written_name(each.name): hints[each.name] for each in fields(record_type)} | others
+    return make_dataclass("Plain", [(name, hint, field(default=None)) for name, hint in known.items()], kw_only=True)
+
+
+_CARRIERS = GenericAlias(list, _plain_type(Carrier))
+_PHASES = GenericAlias(list, _plain_type(PhaseAttribution, carriers=_CARRIERS))
+_CASES = GenericAlias(list, _plain_type(Judgement, tokens_per_s=Amount | None))
+_BASES = (_plain_type(RunOrigin), _plain_type(RunFile, attribution=_PHASES, uniform_shift=UniformShift | None))
+_Run: type[Any] = make_dataclass("Run", [("cases", _CASES)], bases=_BASES, kw_only=True)
+
+#: Ratios closer to 0 are none, and a time over one would be infinite.
+_SMALLEST_RATIO = 1e-12
+
+
+def read_plain_run(path: Path, error_type: type[PerfsuiteError] = PerfsuiteError) -> Mapping[str, Any]:
+    """Return what the file holds; the fields that are there are of their types, and there are cases.
+
+    Raises PerfsuiteError: of `error_type`: the file cannot be read, is no ``run.json`` of this schema, or a field holds
+    what it cannot.
+    """
+    plain: Mapping[str, Any] = plain_json(path, error_type, "name the folder or the run.json of a run")
+    from_plain(plain, _Run, str(path), error_type, "run again", schema=SCHEMA)
+    cases = plain["cases"]
+    if twice := double(case["id"] for case in cases if "id" in case):
+        raise error_type(f"{path}: cases{twice}; run again")
+    for case in cases:
+        if 0.0 < (ratio := case.get("change_ratio") or 0.0) < _SMALLEST_RATIO:
+            told = f"cases[{case.get('id')!r}].change_ratio is {ratio}, expected 0 or a number from {_SMALLEST_RATIO}"
+            raise error_type(f"{path}: {told}; run again")
+    return plain
 
 
 def run_path(named: Path) -> Path:
@@ -92,39 +130,24 @@ def read_run_file(named: Path, error_type: type[PerfsuiteError] = PerfsuiteError
     path = run_path(named)
     plain = read_plain_run(path, error_type)
     try:
-        return _run(plain)
+        return rebuilt(_fields(RunFile, plain) | _nested(plain), RunFile)
     except KeyError as error:
         raise error_type(f"{path}: lacks the field {error}; run again") from error
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, PerfsuiteError) as error:
-        raise error_type(f"{path}: cannot be used ({type(error).__name__}: {error}); run again") from error
+    except ValueError as error:
+        raise error_type(f"{path}: cannot be used ({error}); run again") from error
 
 
-def _run(plain: Mapping[str, Any]) -> RunFile:
-    ceilings = plain["ceilings"]
-    sentinels = plain.get("sentinels_ns", {})
-    shift, commit, board = (plain.get(name) for name in ("uniform_shift", "commit", "board"))
-    origin = _fields(RunOrigin, plain) | {
-        "arguments": tuple(plain.get("arguments", ())),
-        "selection": tuple(plain.get("selection", ())),
-        "commit": Commit(**commit) if commit else None,
-        "board": BoardName(**board) if board else None,
+def _nested(plain: Mapping[str, Any]) -> dict[str, Any]:
+    phases = [
+        _fields(PhaseAttribution, phase) | {"carriers": [_fields(Carrier, each) for each in phase["carriers"]]}
+        for phase in plain.get("attribution", ())
+    ]
+    return {
+        "durations_s": {name: spent for name, spent in plain["duration_s"].items() if name != "total"},
+        "judgements": [_fields(Judgement, {"samples_ns": (), **case}) for case in plain["cases"]],
+        "attribution": {"phases": phases, "uniform_shift": plain.get("uniform_shift")},
+        "origin": _fields(RunOrigin, plain),
     }
-    told = {
-        "ceilings": None if ceilings is None else Ceilings.from_plain(ceilings),
-        "durations_s": {name: spent for name, spent in plain["duration_s"].items() if name != _TOTAL},
-        "judgements": tuple(_judgement(case) for case in plain["cases"]),
-        "sentinels_ns": {
-            group: {name: tuple(times) for name, times in each.items()} for group, each in sentinels.items()
-        },
-        "device_notes": tuple(plain.get("device_notes", ())),
-        "outputs": {group: rebuilt(each, KeptOutputs) for group, each in plain.get("outputs", {}).items()},
-        "attribution": Attribution(
-            phases=tuple(map(_attribution, plain.get("attribution", ()))),
-            uniform_shift=UniformShift(**shift) if shift else None,
-        ),
-        "origin": RunOrigin(**origin),
-    }
-    return RunFile(**_fields(RunFile, plain) | told)
 
 
 def _fields(record_type: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,11 +159,29 @@ def _fields(record_type: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _judgement(case: Mapping[str, Any]) -> Judgement:
-    samples = {name: tuple(case.get(name, ())) for name in ("samples_ns", "baseline_samples_ns")}
-    return Judgement(**_fields(Judgement, case) | samples | {"outcome": Outcome(case["outcome"])})
+#: A date and a time to the minute or finer; Python 3.10 reads by itself neither ``Z`` nor any number of digits.
+_MOMENT = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)[T ](?P<minute>\d\d:\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"(?P<zone>[Zz]|[+-]\d\d:?\d\d)?",
+    re.ASCII,
+)
 
 
-def _attribution(phase: Mapping[str, Any]) -> PhaseAttribution:
-    carriers = tuple(Carrier(**_fields(Carrier, each)) for each in phase["carriers"])
-    return PhaseAttribution(**_fields(PhaseAttribution, phase) | {"carriers": carriers})
+def moment_of(text: str) -> datetime | None:
+    """Return the moment in UTC; None where the text is no such time, or one before the year 1 or after 9999.
+
+    A time without a zone is UTC. What is finer than a microsecond is cut.
+    """
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    fraction = (found["fraction"] or "")[:6].ljust(6, "0")
+    zone = found["zone"] or "Z"
+    offset = "+00:00" if zone in "Zz" else f"{zone[:3]}:{zone[-2:]}"
+    try:
+        moment = datetime.fromisoformat(
+            f"{found['day']}T{found['minute']}:{found['second'] or '00'}.{fraction}{offset}"
+        )
+        return moment.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        return None

@@ -31,7 +31,6 @@ class BoardName:
 
     @property
     def text(self) -> str:
-        """Both names, as people read them."""
         return f"{self.identity} ({self.hostname})" if self.hostname else self.identity
 
     @property

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from perfsuite.records.codec import Count, rebuilt, to_plain
+from perfsuite.records.codec import Count, Plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +18,10 @@ class TensorType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorLayout:
+class TensorLayout(Plain):
     """``struct ggml_tensor`` of one build: offsets in bytes, and names in the order of ggml's enumerations."""
+
+    ROWS: ClassVar = {"types": TensorType}
 
     #: The build id of the libggml-base that was asked, and ggml's own word for its version.
     build_id: str
@@ -46,19 +47,8 @@ class TensorLayout:
     types: tuple[TensorType, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a field that lies beyond the end of the tensor."""
         n_bytes = {"ne": 32, "nb": 32, "src": 8 * self.n_src, "view_src": 8, "data": 8, "name": self.name_bytes}
         for field in ("type", "ne", "nb", "op", "op_params", "flags", "src", "view_src", "data", "name"):
             at = getattr(self, f"{field}_at")
             if at + n_bytes.get(field, 4) > self.tensor_bytes:
                 raise ValueError(f"{field}_at is {at}, of a tensor of {self.tensor_bytes} bytes")
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers and strings."""
-        plain: dict[str, Any] = to_plain(self, rows=["types"])
-        return plain
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TensorLayout:
-        """Rebuild from `to_plain`."""
-        return rebuilt(plain, cls, types=TensorType)

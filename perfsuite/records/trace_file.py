@@ -1,7 +1,15 @@
-"""Keeps traces in files, and reads them as far as they are whole."""
+"""Keeps traces in files, and reads them as far as they are whole.
+
+Behind `MAGIC` come blocks, each with its kind, its length and a checksum; nothing is written twice, so that a file is
+good up to the end of its last whole block, whoever was killed while writing it.
+"""
 
 from __future__ import annotations
 
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.codec import rebuilt, unpack
+from perfsuite.records.codec import from_row, pack, rebuilt, to_plain, unpack
 from perfsuite.records.engine_trace import (
     EVENT_DTYPE,
     EXPERT_DTYPE,
@@ -19,23 +27,41 @@ from perfsuite.records.engine_trace import (
     Events,
     ProbeCost,
     TracedThread,
+    TraceFacts,
 )
-from perfsuite.records.trace_writer import (
-    FIELDS,
-    MAGIC,
-    Block,
-    BlockKind,
-    Graphs,
-    TraceEnd,
-    TraceHeader,
-    TraceTables,
-    TraceWriter,
-    graphs_from_plain,
-    read_blocks,
-)
+from perfsuite.records.events import Node, Tensor
+
+MAGIC = b"PSTRACE1"
+#: Kind, checksum of kind and payload, bytes of the payload.
+HEAD = struct.Struct("<4sIQ")
+
+
+class BlockKind(bytes, Enum):
+    """What a block holds."""
+
+    HEADER = b"HEAD"
+    TABLES = b"TABL"
+    GRAPHS = b"GRPH"
+    EVENTS = b"EVNT"
+    COUNTERS = b"CNTR"
+    EXPERTS = b"EXPT"
+    END = b"END."
+
+
+#: How the fields of events and experts lie in the file.
+_FIELDS = {
+    "events": [list(each[:2]) for each in EVENT_DTYPE.descr],
+    "experts": [list(each[:2]) for each in EXPERT_DTYPE.descr],
+}
+#: What is known of a trace before its events, what these refer to by position, and what is known at its end.
+_HEADER = ("recorder", "levels", "pid", "command", "engine_version", "counter_names")
+_TABLES = ("threads", "backends", "kernels", "phases")
+_END = ("n_experts", "n_lost", "probe_costs", "cut", "problems")
 
 #: Events in one block: what is lost at most when a writer is killed.
 _CHUNK = 1 << 16
+
+_Graphs = tuple[tuple[Node, ...], ...]
 
 
 def write_trace(path: Path, trace: EngineTrace, *, overwrites: bool = False) -> None:
@@ -44,27 +70,81 @@ def write_trace(path: Path, trace: EngineTrace, *, overwrites: bool = False) -> 
     Raises MeasurementError: the file is there already and may not be replaced, or cannot be written; then it holds what
     found room.
     """
-    header = TraceHeader(**{name: getattr(trace, name) for name in TraceHeader.__slots__})
-    with TraceWriter(path, header, overwrites=overwrites) as writer:
-        writer.tables(TraceTables(**{name: getattr(trace, name) for name in TraceTables.__slots__}))
-        writer.graphs(trace.graphs)
-        _write_arrays(writer, trace)
-        writer.end(TraceEnd(**{name: getattr(trace, name) for name in TraceEnd.__slots__}))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb" if overwrites else "xb") as out:
+            out.write(MAGIC)
+            for kind, payload in _blocks(trace):
+                out.write(block_head(kind, payload))
+                out.write(payload)
+    except FileExistsError:
+        raise MeasurementError(f"{path}: already exists; name another file, or remove it") from None
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def _write_arrays(writer: TraceWriter, trace: EngineTrace) -> None:
-    """Write events in pieces, and before each what was counted and chosen until then."""
+def block_head(kind: BlockKind, payload: bytes) -> bytes:
+    """Return what is written in front of a payload."""
+    return HEAD.pack(kind.value, _checksum(kind.value, payload), len(payload))
+
+
+def _checksum(kind: bytes, payload: bytes | memoryview) -> int:
+    return zlib.crc32(payload, zlib.crc32(kind))
+
+
+def _blocks(trace: EngineTrace) -> Iterator[tuple[BlockKind, bytes]]:
+    """Yield the blocks of a trace: events in pieces, and before each what was counted and chosen until then."""
+    yield BlockKind.HEADER, pack({"fields": _FIELDS, **_plain(trace, _HEADER)})
+    yield BlockKind.TABLES, pack(_plain(trace, _TABLES, rows=["threads"]))
+    yield BlockKind.GRAPHS, pack(_plain_graphs(trace.graphs))
+    counters = trace.counters.astype("<i8", copy=False)
     n_counters = n_experts = 0
     for first in range(0, trace.events.size, _CHUNK):
         events = trace.events[first : first + _CHUNK]
         until = max(n_counters, int(events["counters"].max()) + 1)
         chosen = max(n_experts, int(np.searchsorted(trace.experts["ns"], events["start_ns"][-1], side="right")))
-        writer.counters(trace.counters[n_counters:until])
-        writer.experts(trace.experts[n_experts:chosen])
-        writer.events(events)
+        yield from _rows(BlockKind.COUNTERS, counters[n_counters:until])
+        yield from _rows(BlockKind.EXPERTS, trace.experts[n_experts:chosen])
+        yield from _rows(BlockKind.EVENTS, events)
         n_counters, n_experts = until, chosen
-    writer.counters(trace.counters[n_counters:])
-    writer.experts(trace.experts[n_experts:])
+    yield from _rows(BlockKind.COUNTERS, counters[n_counters:])
+    yield from _rows(BlockKind.EXPERTS, trace.experts[n_experts:])
+    yield BlockKind.END, pack(_plain(trace, _END, rows=["probe_costs"]))
+
+
+def _plain(trace: EngineTrace, names: Sequence[str], rows: Sequence[str] = ()) -> dict[str, Any]:
+    plain: dict[str, Any] = to_plain({name: getattr(trace, name) for name in names}, rows=rows)
+    return plain
+
+
+def _rows(kind: BlockKind, rows: npt.NDArray[Any]) -> Iterator[tuple[BlockKind, bytes]]:
+    if rows.size:
+        yield kind, rows.tobytes()
+
+
+def _plain_graphs(graphs: Iterable[Sequence[Node]]) -> dict[str, Any]:
+    """Return graphs as plain values, each tensor once."""
+    places: dict[Tensor, int] = {}
+
+    def place(tensor: Tensor) -> int:
+        return places.setdefault(tensor, len(places))
+
+    plain = [
+        [[place(node.tensor), node.op, [place(each) for each in node.sources], node.fused_op] for node in graph]
+        for graph in graphs
+    ]
+    return {"tensors": [[each.name, each.type, each.ne, each.nb, each.root] for each in places], "graphs": plain}
+
+
+def _graphs_from_plain(plain: Mapping[str, Any]) -> _Graphs:
+    tensors = [from_row(row, Tensor) for row in plain["tensors"]]
+    return tuple(
+        tuple(
+            Node(tensor=tensors[tensor], op=op, sources=tuple(tensors[each] for each in sources), fused_op=fused_op)
+            for tensor, op, sources, fused_op in graph
+        )
+        for graph in plain["graphs"]
+    )
 
 
 def read_trace(path: Path) -> EngineTrace:
@@ -82,87 +162,97 @@ def read_trace(path: Path) -> EngineTrace:
     return _Content(path, content).trace()
 
 
-class _Content:
-    """What the blocks of one file hold together."""
+def read_blocks(content: bytes) -> Iterator[tuple[BlockKind, memoryview] | str]:
+    """Yield the blocks behind the magic whose checksums hold, and at last where they break off, if they do."""
+    at, whole = len(MAGIC), memoryview(content)
+    while at < len(content):
+        fault, begin = f"cut at byte {at},", at + HEAD.size
+        if begin <= len(content):
+            kind, checksum, n_bytes = HEAD.unpack_from(content, at)
+            payload = whole[begin : begin + n_bytes]
+            if kind not in set(BlockKind):
+                fault = f"damaged at byte {at}: a block of kind {kind!r},"
+            elif len(payload) < n_bytes:
+                fault = f"cut at byte {at}, in a block of {n_bytes} bytes;"
+            elif _checksum(kind, payload) != checksum:
+                fault = f"damaged at byte {at}: the checksum of {n_bytes} bytes does not hold,"
+            else:
+                yield BlockKind(kind), payload
+                at = begin + n_bytes
+                continue
+        yield f"{fault} {len(content) - at} bytes are left over"
+        return
 
+
+class _Content:
     def __init__(self, path: Path, content: bytes) -> None:
         self._path = path
-        self._header: TraceHeader | None = None
-        self._tables = TraceTables()
-        self._graphs: Graphs = ()
-        self._arrays: dict[BlockKind, list[memoryview]] = {
-            kind: [] for kind in (BlockKind.EVENTS, BlockKind.COUNTERS, BlockKind.EXPERTS)
-        }
-        self._end: TraceEnd | None = None
-        self._cut: str | None = None
+        self._facts: dict[str, Any] = {}
+        self._graphs: _Graphs = ()
+        self._arrays: dict[BlockKind, list[memoryview]] = {}
+        self._cut: str | None = f"ends at byte {len(content)} without an end: its writer was killed, or still writes"
         for block in read_blocks(content):
-            if isinstance(block, Block):
-                self._take(block)
+            if isinstance(block, str):
+                self._cut = block
             else:
-                self._cut = block.text
-        self._size = len(content)
+                self._take(*block)
 
     def trace(self) -> EngineTrace:
-        header, end = self._header, self._end or TraceEnd()
-        if header is None:
-            raise MeasurementError(f"{self._path}: {self._cut or 'ends behind its first bytes'}; nothing can be read")
-        counters = self._rows(BlockKind.COUNTERS, np.dtype("<i8"), max(1, len(header.counter_names)))
+        if "fields" not in self._facts:
+            raise MeasurementError(f"{self._path}: {self._cut}; nothing can be read")
+        if self._cut:
+            self._facts["cut"] = f"{self._path.name}: {self._cut}"
+        plain = {**dict.fromkeys(("threads", "probe_costs"), ()), **self._facts}
+        try:
+            facts = rebuilt(plain, TraceFacts, threads=TracedThread, probe_costs=ProbeCost)
+        except ValueError as error:
+            raise MeasurementError(f"{self._path}: damaged: this suite cannot read it ({error})") from error
+        names = facts.counter_names
+        counters = self._rows(BlockKind.COUNTERS, np.dtype("<i8"), max(1, len(names))).reshape(-1, max(1, len(names)))
         return EngineTrace(
-            **{name: getattr(part, name) for part in (header, self._tables, end) for name in part.__slots__}
-            | {"cut": self._cut_text()},
-            events=self._events(len(counters)),
+            **{name: getattr(facts, name) for name in TraceFacts.__slots__},
+            events=self._events(facts, len(counters)),
             graphs=self._graphs,
-            counters=counters.reshape(len(counters), len(header.counter_names)),
+            counters=counters[:, : len(names)],
             experts=self._rows(BlockKind.EXPERTS, EXPERT_DTYPE),
         )
 
-    def _take(self, block: Block) -> None:
+    def _take(self, kind: BlockKind, payload: memoryview) -> None:
         try:
-            match block.kind:
-                case BlockKind.HEADER:
-                    plain = unpack(block.payload)
-                    if (fields := plain["fields"]) != FIELDS:
+            match kind:
+                case BlockKind.HEADER | BlockKind.END:
+                    self._facts |= unpack(payload)
+                    if kind is BlockKind.END:
+                        self._cut = None
+                    elif self._facts["fields"] != _FIELDS:
+                        seen = self._facts["fields"]
                         raise MeasurementError(
-                            f"{self._path}: its events have the fields {fields}; this suite reads {FIELDS}"
+                            f"{self._path}: its events have the fields {seen}; this suite reads {_FIELDS}"
                         )
-                    self._header = rebuilt(plain, TraceHeader)
                 case BlockKind.TABLES:
-                    self._tables += rebuilt(unpack(block.payload), TraceTables, threads=TracedThread)
+                    for name, rows in unpack(payload).items():
+                        self._facts[name] = [*self._facts.get(name, ()), *rows]
                 case BlockKind.GRAPHS:
-                    self._graphs += graphs_from_plain(unpack(block.payload))
-                case BlockKind.END:
-                    self._end = rebuilt(unpack(block.payload), TraceEnd, probe_costs=ProbeCost)
+                    self._graphs += _graphs_from_plain(unpack(payload))
                 case _:
-                    self._arrays[block.kind].append(block.payload)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            what = f"{block.kind.name.lower()} ({type(error).__name__}: {error})"
+                    self._arrays.setdefault(kind, []).append(payload)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            what = f"{kind.name.lower()} ({type(error).__name__}: {error})"
             raise MeasurementError(f"{self._path}: damaged: this suite cannot read its {what}") from error
 
     def _rows(self, kind: BlockKind, dtype: np.dtype[Any], columns: int = 1) -> npt.NDArray[Any]:
-        size = dtype.itemsize * columns
-        wrong = next((len(payload) for payload in self._arrays[kind] if len(payload) % size), None)
+        size, payloads = dtype.itemsize * columns, self._arrays.get(kind, [])
+        wrong = next((len(payload) for payload in payloads if len(payload) % size), None)
         if wrong is not None:
             raise MeasurementError(f"{self._path}: {wrong} bytes of {kind.name.lower()}, expected a multiple of {size}")
-        parts = [np.frombuffer(payload, dtype) for payload in self._arrays[kind]]
-        rows = np.concatenate([np.empty(0, dtype), *parts])
-        return rows.reshape(-1, columns) if columns > 1 else rows
+        return np.concatenate([np.empty(0, dtype), *(np.frombuffer(payload, dtype) for payload in payloads)])
 
-    def _events(self, n_counters: int) -> Events:
+    def _events(self, facts: TraceFacts, n_counters: int) -> Events:
         """Return the events; what they refer to and is not there, for the file was cut, is NOTHING."""
         events = self._rows(BlockKind.EVENTS, EVENT_DTYPE)
-        tables = self._tables
-        for field, n_known in (("thread", len(tables.threads)), ("graph", len(self._graphs)), ("counters", n_counters)):
+        for field, n_known in (("thread", len(facts.threads)), ("graph", len(self._graphs)), ("counters", n_counters)):
             events[field][events[field] >= n_known] = NOTHING
-        kinds = (EventKind.GRAPH, EventKind.KERNEL, EventKind.PHASE)
-        for kind, names in zip(kinds, (tables.backends, tables.kernels, tables.phases), strict=True):
+        kinds = {EventKind.GRAPH: facts.backends, EventKind.KERNEL: facts.kernels, EventKind.PHASE: facts.phases}
+        for kind, names in kinds.items():
             events["value"][(events["kind"] == kind) & (events["value"] >= len(names))] = NOTHING
         return events
-
-    def _cut_text(self) -> str | None:
-        if self._cut:
-            return f"{self._path.name}: {self._cut}"
-        if self._end is None:
-            return (
-                f"{self._path.name}: ends at byte {self._size} without an end: its writer was killed, or still writes"
-            )
-        return self._end.cut

@@ -17,9 +17,6 @@ from typing import Any, BinaryIO, TextIO
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.own_files import is_locked
 
-#: An open file as a link, on Linux.
-_OPEN_FILE = "/proc/self/fd/{}"
-
 #: What the names of files end with that are being written.
 _PARTIAL = ".perfsuite-part"
 
@@ -29,13 +26,13 @@ def write_whole(path: Path, fill: Callable[[TextIO], object], error_type: type[P
 
     Raises PerfsuiteError: of `error_type`, naming the path and why it cannot be written; what was there before stays.
     """
-    with _replacement(path, error_type) as handle, open(handle, "w", encoding="utf-8", closefd=False) as out:
+    with whole_path(path, error_type) as partial, partial.open("w", encoding="utf-8") as out:
         fill(out)
 
 
 def write_whole_binary(path: Path, fill: Callable[[BinaryIO], None], error_type: type[PerfsuiteError]) -> None:
     """Write the bytes that `fill` writes as `write_whole` writes text; raises as it does."""
-    with _replacement(path, error_type) as handle, open(handle, "wb", closefd=False) as out:
+    with whole_path(path, error_type) as partial, partial.open("wb") as out:
         fill(out)
 
 
@@ -60,23 +57,11 @@ def remove_whole(path: Path, error_type: type[PerfsuiteError]) -> None:
 
 @contextmanager
 def whole_path(path: Path, error_type: type[PerfsuiteError]) -> Iterator[Path]:
-    """Give a path for a writer that opens files by itself; what it writes there takes the place of `path` at the end.
-
-    Raises as `write_whole` does.
-    """
-    with _replacement(path, error_type) as handle:
-        yield Path(_OPEN_FILE.format(handle))
-
-
-@contextmanager
-def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
-    """Give the handle of a new file, which takes the path's place once it is on the disk, unless filling it fails.
+    """Give the path of a file that takes the place of `path` once it is on the disk, unless filling it fails.
 
     A link stays, and what it leads to is replaced. A device or a pipe is refused: its place in the file system is no
-    file's to take.
+    file's to take. Raises as `write_whole` does.
     """
-    handle: int | None = None
-    partial: Path | None = None
     named = path
     try:
         path = Path(os.path.realpath(named))
@@ -85,50 +70,27 @@ def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
         make_folder(path.parent)
         remove_left(path.parent)
         handle, partial = _opened(path.parent)
-        yield handle
-        os.fchmod(handle, 0o644)
-        os.fsync(handle)
-        if partial is None:
-            partial = _named(handle, path.parent)
-        os.replace(partial, path)
-        partial = None
-        sync_folder(path.parent)
+        try:
+            yield partial
+            partial.chmod(0o644)
+            _sync(partial)  # by its name, for a writer may have put another file in its place
+            os.replace(partial, path)
+            sync_folder(path.parent)
+        finally:
+            partial.unlink(missing_ok=True)
+            os.close(handle)
     except OSError as error:
         raise error_type(f"{named}: cannot be written ({error.strerror})") from error
-    finally:
-        if partial is not None:
-            with suppress(OSError):
-                partial.unlink()
-        if handle is not None:
-            os.close(handle)
 
 
-def _opened(folder: Path) -> tuple[int, Path | None]:
-    """Open a new file in a folder, without a name where the file system knows such: a kill leaves nothing of it."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        if os.path.exists(_OPEN_FILE.format(handle)):
-            is_locked(handle)
-            return handle, None
-        os.close(handle)  # there is no /proc, by which it gets its name
+def _opened(folder: Path) -> tuple[int, Path]:
+    """Open a new file in a folder, and lock it, by which others know that somebody writes it."""
     while True:
-        partial = _beside(folder)
+        partial = folder / f".{secrets.token_hex(8)}{_PARTIAL}"
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         if is_locked(handle) and os.fstat(handle).st_nlink:
             return handle, partial
         os.close(handle)  # somebody has taken it for one that a kill left
-
-
-def _named(handle: int, folder: Path) -> Path:
-    """Give a file without a name one in a folder."""
-    partial = _beside(folder)
-    # only with a folder's handle does Python have the link in /proc followed
-    os.link(_OPEN_FILE.format(handle), partial, src_dir_fd=handle, follow_symlinks=True)
-    return partial
-
-
-def _beside(folder: Path) -> Path:
-    return folder / f".{secrets.token_hex(8)}{_PARTIAL}"
 
 
 def remove_left(folder: Path) -> None:
@@ -208,3 +170,17 @@ def file_digest(path: Path) -> str:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+
+
+def plain_name(name: str, what: str, error_type: type[PerfsuiteError]) -> str:
+    """Return a name that is one part of a path and leads nowhere else; a message begins with `what` is called so.
+
+    Raises PerfsuiteError: of `error_type`: it is another, such as ``../x``.
+    """
+    if _NAME.fullmatch(name):
+        return name
+    rule = "letters, digits, '.', '_' and '-', not beginning with '.' or '-'"
+    raise error_type(f"{what} is {repr(name)[:60]}, expected a plain name: {rule}")

@@ -12,8 +12,8 @@ from perfsuite.expectation.llama_workload import N_UBATCH
 from perfsuite.expectation.roofline.row_works import stored_bytes, stored_values
 from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
-from perfsuite.records.run_json import moment_of
-from perfsuite.records.whole_set import plain_name
+from perfsuite.records.run_file import moment_of
+from perfsuite.records.whole_file import plain_name
 from perfsuite.report.backend_ops_export import UNMEASURED, read_alone_run
 from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import Weights, resolve

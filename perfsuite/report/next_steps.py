@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
 from perfsuite.records.case import is_question
-from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
+from perfsuite.records.outcome import NO_ATTRIBUTION, ORDER_OF_WEIGHT, Attribution, Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.reproduce import MOST_NAMED, command_again, option_value, shell_word
 from perfsuite.report.verdict_words import are_counted, in_order_of_weight

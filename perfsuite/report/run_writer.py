@@ -12,8 +12,7 @@ from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.records.codec import to_plain
 from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.outcome import Judgement
-from perfsuite.records.run_file import RunFile, written_name
-from perfsuite.records.run_json import RUN_NAME, SCHEMA
+from perfsuite.records.run_file import RUN_NAME, SCHEMA, RunFile, written_name
 from perfsuite.records.whole_file import write_json
 from perfsuite.report.words import engine_words
 from perfsuite.units import NS_PER_S, format_ns, format_tokens_per_s

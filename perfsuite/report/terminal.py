@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import (
+    NO_ATTRIBUTION,
+    Attribution,
+    Carrier,
+    Judgement,
+    Outcome,
+    PhaseAttribution,
+    UniformShift,
+)
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.report.next_steps import EndedRun, next_steps
 from perfsuite.report.verdict_words import counts_words, resolution_line, verdict_sentence

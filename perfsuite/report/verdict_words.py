@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from perfsuite.records.attribution import Attribution
 from perfsuite.records.case import COUNTED, group_of_kind, has_no_answer, is_question
-from perfsuite.records.outcome import LEAST_PAIRS, Judgement, Outcome
+from perfsuite.records.outcome import LEAST_PAIRS, Attribution, Judgement, Outcome
 from perfsuite.units import (
     FACTOR_RATIO,
     format_change,

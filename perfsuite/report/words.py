@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.run_file import RunFile
-from perfsuite.records.run_json import moment_of
+from perfsuite.records.run_file import RunFile, moment_of
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.reproduce import option_value
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perfsuite import __version__
-from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution
 from perfsuite.records.ceilings import Bandwidth, Ceilings
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Attribution, Carrier, Judgement, Outcome, PhaseAttribution
 from perfsuite.records.run_file import RunFile
 from perfsuite.records.run_origin import Commit, RunOrigin
 from perfsuite.testing.run_cases import (

@@ -62,7 +62,6 @@ class ForecastScore:
         return forecasts
 
     def errors(self) -> tuple[HorizonErrors, ...]:
-        """Return the errors of each horizon so far."""
         return tuple(self._errors(horizon) for horizon in self._horizons)
 
     def _errors(self, horizon: int) -> HorizonErrors:
@@ -123,7 +122,6 @@ class LiveWatch:
         return tuple(LiveForecast(repetition=record.repetition, **asdict(forecast)) for forecast in forecasts)
 
     def delays(self) -> tuple[DeliveryDelay, ...]:
-        """Return the delays of each name, in the order of their first records."""
         found = ((name, sorted(delays_ns)) for name, delays_ns in self._delays_ns.items())
         return tuple(
             DeliveryDelay(name=name, n_records=len(each), median_ns=round(median(each)), p95_ns=_p95(each))
@@ -131,7 +129,6 @@ class LiveWatch:
         )
 
     def forecast_errors(self) -> tuple[HorizonErrors, ...]:
-        """Return how far off the forecasts were that have had their outcome."""
         return self._score.errors()
 
 

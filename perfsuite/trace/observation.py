@@ -87,7 +87,6 @@ def _pairs(graph: Sequence[Node]) -> Iterator[tuple[str, str]]:
 #: More operators than this cannot be distinguished in a picture.
 MAX_OPERATORS = 4096
 
-#: Role, operator and layer.
 _Name = tuple[str, str, int | None]
 
 

@@ -89,7 +89,6 @@ class RecordedOperator:
 
     @property
     def op(self) -> str:
-        """The operator with what is fused into it."""
         return self.node.ops
 
 

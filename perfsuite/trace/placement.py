@@ -13,7 +13,6 @@ from perfsuite.trace.operators import RecordedOperator, timed_operators
 #: How ggml calls the backend that computes on the processor.
 PROCESSOR_BACKEND = "CPU"
 
-#: A backend, and the nodes that it was given.
 _Split = tuple[str, tuple[Node, ...]]
 
 

@@ -30,7 +30,6 @@ from perfsuite.trace.samples import misaligned_evaluations
 class SpanEvents:
     """The spans of a record."""
 
-    #: The phases that occur; a PHASE event's value is the position here.
     phases: tuple[str, ...]
     #: PHASE and TOKEN events, both on thread 0.
     events: Events
@@ -144,7 +143,6 @@ def split_events(record: EngineRecord) -> tuple[Events, tuple[str, ...]]:
 
 
 def _main_operators(evaluations: Evaluations, graphs: list[RecordedGraph]) -> Events:
-    """Return the operators of thread 0, by their ends."""
     number = np.repeat(np.arange(len(evaluations)), evaluations.n_ends)
     places = {"thread": 0, "evaluation": number, "graph": evaluations.graph[number]}
     times = {"start_ns": evaluations.starts_ns, "end_ns": evaluations.ends_ns}
@@ -162,7 +160,6 @@ def _main_operators(evaluations: Evaluations, graphs: list[RecordedGraph]) -> Ev
 
 
 def _thread_operators(rows: Rows, evaluations: Evaluations, graphs: list[RecordedGraph]) -> Events:
-    """Return the operators of all threads, by their starts."""
     taken = {field: rows[field] for field in ("start_ns", "thread", "graph")}
     made = new_events(EventKind.OPERATOR, rows.size, **taken)
     for number, graph in enumerate(graphs):

@@ -25,12 +25,10 @@ class TracedPhase:
 
     @property
     def operators_ns(self) -> int:
-        """Time that operators account for."""
         return sum(self.role_ns.values())
 
     @property
     def rest_ns(self) -> int:
-        """Time of the phase outside its operators."""
         return self.span.duration_ns - self.operators_ns
 
 
@@ -53,7 +51,6 @@ class ReplicateSamples:
         return self.operator_ns.get(case.phase, {}).get(case.role or "")
 
 
-#: Reduces the values of one process to one.
 Center = Callable[[Sequence[int]], float]
 
 

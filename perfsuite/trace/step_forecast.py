@@ -42,7 +42,6 @@ class RobustLine:
     deviation_ns: float
 
     def at(self, step: int) -> float:
-        """Return the line's time at a step, ns."""
         return self.level_ns + self.slope_ns * (step - self.newest_step)
 
 
@@ -94,7 +93,6 @@ def _deviation(values: Sequence[float], center: float) -> float:
     return _DEVIATION_PER_MAD * median([abs(value - center) for value in values])
 
 
-#: How many steps ahead is forecast.
 HORIZONS = (1, 8, 64)
 
 #: Steps that must have been seen before the first forecast; a horizon also waits for half of its own length.
@@ -205,7 +203,6 @@ class _Track:
                     self._errors_ns[way].append(latency_ns - forecast_ns)
 
     def propose(self, line: RobustLine, others: dict[_Way, float]) -> StepForecast:
-        """Forecast the step that lies one horizon ahead."""
         step = line.newest_step + self.horizon
         proposed = {_Way.LINE: line.at(step), **others}
         self._open.append((step, proposed))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Attribution, Carrier, Judgement, Outcome, PhaseAttribution, UniformShift
 
 #: What such a judgement measured is nothing to reckon with.
 _UNTRUSTED = (Outcome.INVALID, Outcome.IMPOSSIBLE, Outcome.INCOMPARABLE)
@@ -28,7 +27,6 @@ class Movement:
 
     @property
     def log_ratio(self) -> float:
-        """Logarithm of new over old."""
         return math.log1p(max(self.lost_ns / self.old_ns, -0.999_999))
 
 
@@ -44,7 +42,6 @@ class Part:
 
     @property
     def is_alone(self) -> bool:
-        """Whether one side alone has it."""
         return self.movement.judgement.only_side is not None
 
     @property
@@ -141,13 +138,11 @@ def _is_near(movement: Movement, shift: float) -> bool:
 
 
 def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Return the least value that has half of the weight at or below it."""
     ordered = sorted(values)
     sums = tuple(accumulate(weight for _, weight in ordered))
     return next(value for (value, _), reached in zip(ordered, sums, strict=True) if reached >= sums[-1] / 2.0)
 
 
-#: No more carriers than this are named for a phase.
 MAX_CARRIERS = 5
 #: What parts that are not significant by themselves must carry together to be named.
 _MOST_RATIO = 0.5

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.codec import Number, Size, from_plain, parsed_json, plain_json, to_plain
+from perfsuite.records.codec import Number, Size, from_plain, plain_json, to_plain
 from perfsuite.records.events import KeptOutputs
 from perfsuite.records.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields, without_engine
 from perfsuite.records.own_files import is_locked
-from perfsuite.records.whole_file import json_text, make_folder
-from perfsuite.records.whole_set import complete, pending_text, plain_name, write_together
+from perfsuite.records.whole_file import make_folder, plain_name, write_json, write_whole_bytes
 from perfsuite.verdict.entry import Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 #: Raised whenever the file's fields change their meaning.
@@ -62,8 +61,6 @@ class _File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry1:
-    """An entry of schema 1, which is one session."""
-
     fingerprint: Mapping[str, str]
     recorded_at: str
     suite_version: str
@@ -104,7 +101,6 @@ def _entry(read: _Entry) -> BaselineEntry:
 
 
 def _entry_1(read: _Entry1) -> BaselineEntry:
-    """Anchor an entry at its only session."""
     session = StoredSession(
         recorded_at=read.recorded_at,
         suite_version=read.suite_version,
@@ -203,11 +199,7 @@ def read_baselines(path: Path) -> BaselineFile:
 
     Raises BaselineError: the file is not JSON, has another schema, or lacks a field.
     """
-    pending = pending_text(path, BaselineError)
-    if pending is None:
-        plain = plain_json(path, BaselineError, _TODO, absent={"schema": SCHEMA, "entries": []})
-    else:
-        plain = parsed_json(pending, str(path), BaselineError, _TODO)
+    plain = plain_json(path, BaselineError, _TODO, absent={"schema": SCHEMA, "entries": []})
     return BaselineFile(path=path, entries=_merged(entries_from_plain(plain, str(path), _TODO)))
 
 
@@ -225,20 +217,18 @@ def changing(folder: Path) -> Iterator[None]:
     try:
         if not is_locked(handle, LOCK_LIMIT_S):
             raise BaselineError(f"{folder}: another command has been changing it for {LOCK_LIMIT_S:g} s; try again")
-        complete(folder, BaselineError)
         yield
     finally:
         os.close(handle)  # and so the lock, as a kill would
 
 
 def write_baselines(*changed: BaselineFile, texts: Mapping[Path, str] | None = None) -> None:
-    """Write files of one folder, and texts beside them, all or none of them."""
-    written = {} if texts is None else dict(texts)
+    """Write files, each whole or not at all, and before them texts beside them: what is cut off can be repeated."""
+    for path, text in (texts or {}).items():
+        write_whole_bytes(path, text.encode(), BaselineError)
     for each in changed:
         plain = {"schema": SCHEMA, "entries": [plain_entry(entry) for entry in each.entries]}
-        written[each.path] = json_text(plain)
-    for folder in {path.parent for path in written}:
-        write_together(folder, {path.name: text for path, text in written.items()}, BaselineError)
+        write_json(each.path, plain, BaselineError)
 
 
 def _merged(entries: Iterable[BaselineEntry]) -> tuple[BaselineEntry, ...]:

@@ -130,7 +130,6 @@ def _is_night(night: TrendPoint) -> bool:
 
 
 def _by_machine(nights: Sequence[TrendPoint]) -> list[list[TrendPoint]]:
-    """Part the nights by fingerprint and board, in the order in which these appeared."""
     series: dict[tuple[str | None, str | None], list[TrendPoint]] = {}
     for machine, following in groupby(nights, key=attrgetter("fingerprint_digest", "kept_by")):
         series.setdefault(machine, []).extend(following)

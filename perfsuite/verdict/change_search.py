@@ -120,7 +120,6 @@ class ChangeSearch:
 
     @property
     def _each(self) -> float:
-        """The chance that one decision may be wrong with."""
         return self.wrong_ratio / (self.n_stretches + math.ceil(math.log2(max(2, self.n_builds - 1))))
 
     def _stretches(self) -> Iterator[tuple[int, int]]:
@@ -129,7 +128,6 @@ class ChangeSearch:
         return pairwise(dict.fromkeys(ends))
 
     def _compare_ends(self, first: int, last: int) -> tuple[_Segment, float]:
-        """Return the segment between two builds, and the chance that they differ."""
         across, chance = np.empty(0), 0.5
         while self._each <= chance <= 1.0 - self._each and across.size < self.most_pairs:
             across = np.append(across, self._taken(first, last, _MORE if across.size else _FIRST))
@@ -272,7 +270,6 @@ def _normed(logs: _Floats) -> _Floats:
 
 
 def _sum(logs: _Floats) -> float:
-    """Return the logarithm of the sum of what these are the logarithms of."""
     most = float(logs.max())
     return most + math.log(float(np.exp(logs - most).sum()))
 

@@ -14,7 +14,6 @@ from perfsuite.units import format_change, format_limit, format_ns, format_ratio
 from perfsuite.verdict.allowance import Allowance, Comparison, resolution_ratio
 from perfsuite.verdict.significance import Change, basis_text, compare_sessions
 
-#: Fewer samples than this say nothing about spread.
 MIN_SAMPLES = 3
 
 
@@ -37,7 +36,6 @@ class BaselineMatch:
 
     @property
     def reference_ns(self) -> int | None:
-        """The median of the sessions' medians."""
         return round(median(median(samples) for samples in self.sessions_ns)) if self.sessions_ns else None
 
 
@@ -135,7 +133,6 @@ def _history(compared: Comparison | None, baseline: BaselineMatch) -> Iterator[F
 
 
 def _verdict(compared: Comparison) -> Finding:
-    """Say what a comparison comes to, with the figures that decide it."""
     change = compared.change
     estimate, lower, upper = map(format_change, (change.estimate_ratio, change.lower_ratio, change.upper_ratio))
     seen = f"{estimate} ({lower} to {upper})"
@@ -158,7 +155,6 @@ def _margin_text(compared: Comparison) -> str:
 
 
 def _share_text(compared: Comparison) -> str:
-    """Say what the change comes to in the step that the case is part of."""
     share = compared.allowed.share
     assert share is not None
     of_step = (compared.change.estimate_ratio - 1.0) * compared.old_ns / share.step_ns

@@ -36,7 +36,6 @@ class CountChange:
 
     @property
     def metric(self) -> str:
-        """What is counted, in words."""
         return self.case_id.rpartition("/")[2].replace("_", " ")
 
     @property
@@ -146,6 +145,5 @@ def _elsewhere(word: str, differing: list[CountChange]) -> str:
 
 
 def _largest(changes: Iterable[CountChange]) -> str:
-    """Name the count that changed most of those that had one before."""
     most = max(changes, key=lambda change: abs(change.ratio or 0.0))
     return f"{most.metric} from {most.before or 0:,}" if most.ratio is None else f"{most.metric} {most.ratio:+.2%}"

@@ -37,7 +37,6 @@ class StoredSession:
     outputs: KeptOutputs | None = None
 
     def median_ns(self, case_id: str) -> float:
-        """Return the median of a case's samples."""
         return float(median(self.samples_ns[case_id]))
 
     def sentinel_ns(self, sentinel: str) -> float | None:
@@ -46,7 +45,6 @@ class StoredSession:
         return float(median(times_ns)) if times_ns else None
 
     def without(self, case_ids: Collection[str]) -> StoredSession:
-        """Return the session less some cases."""
         kept = {case_id: values for case_id, values in self.samples_ns.items() if case_id not in case_ids}
         return replace(self, samples_ns=kept)
 
@@ -98,11 +96,9 @@ class BaselineEntry:
 
     @property
     def case_ids(self) -> tuple[str, ...]:
-        """Every case that some session holds, sorted."""
         return tuple(sorted({case_id for session in self.sessions for case_id in session.samples_ns}))
 
     def sessions_of(self, case_id: str) -> tuple[StoredSession, ...]:
-        """Return the sessions that hold samples of a case."""
         return tuple(session for session in self.sessions if session.samples_ns.get(case_id))
 
     def reference_ns(self, case_id: str) -> int | None:
@@ -111,12 +107,10 @@ class BaselineEntry:
         return round(median(medians)) if medians else None
 
     def references_ns(self) -> dict[str, int]:
-        """Return the reference of every case."""
         found = {case_id: self.reference_ns(case_id) for case_id in self.case_ids}
         return {case_id: reference for case_id, reference in found.items() if reference is not None}
 
     def has_session(self, recorded_at: str) -> bool:
-        """Say whether the run that began at this time is stored."""
         return any(session.recorded_at == recorded_at for session in self.sessions)
 
     def without_session(self, recorded_at: str) -> BaselineEntry:

@@ -99,7 +99,6 @@ def judge_pairs(
 
 
 def _lone_reason(old_ns: int | None, new_ns: int | None) -> str:
-    """Say which side alone has a case, and what it takes there."""
     if (old_ns is None) == (new_ns is None):
         return "too few pairs have it on both sides"
     return f"only the {'old' if new_ns is None else 'new'} side computes it: {format_ns(old_ns or new_ns)}"

@@ -78,7 +78,6 @@ def match_entry(
 
 
 def _engines_text(entry: BaselineEntry, case_id: str, engine_version: str | None) -> str:
-    """Say from which engine to which the case goes; empty where it is the same, or one is not known."""
     stored = entry.sessions_of(case_id)[-1].engine_version
     if None in (stored, engine_version) or stored == engine_version:
         return ""

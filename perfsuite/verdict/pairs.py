@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, takewhile
 from statistics import fmean, stdev
 
@@ -128,28 +129,17 @@ def _compared(changes: Sequence[float], alpha: float) -> PairedChange:
     centre, degrees = fmean(kept), n_pairs - 3 * n_cut - 1
     spread = stdev([kept[0]] * n_cut + kept + [kept[-1]] * n_cut) if n_pairs > 1 else 0.0
     ratio = math.exp(centre)
+    change = partial(PairedChange, estimate_ratio=ratio, least_ratio=ratio, most_ratio=ratio, n_pairs=n_pairs)
     if spread <= 1e-12:
-        return PairedChange(
-            estimate_ratio=ratio,
-            lower_ratio=ratio / 2.0 if n_pairs > 1 else 0.0,
-            upper_ratio=ratio * 2.0 if n_pairs > 1 else math.inf,
-            p_slower=1.0,
-            p_faster=1.0,
-            n_pairs=n_pairs,
-            least_ratio=ratio,
-            most_ratio=ratio,
-        )
+        lower_ratio, upper_ratio = (ratio / 2.0, ratio * 2.0) if n_pairs > 1 else (0.0, math.inf)
+        return change(lower_ratio=lower_ratio, upper_ratio=upper_ratio, p_slower=1.0, p_faster=1.0)
     error = spread * math.sqrt(n_pairs) / len(kept)
     reach = -float(stdtrit(degrees, alpha)) * error
-    return PairedChange(
-        estimate_ratio=ratio,
+    return change(
         lower_ratio=math.exp(centre - reach),
         upper_ratio=math.exp(min(centre + reach, 700.0)),
         p_slower=float(stdtr(degrees, -centre / error)),
         p_faster=float(stdtr(degrees, centre / error)),
-        n_pairs=n_pairs,
-        least_ratio=ratio,
-        most_ratio=ratio,
         error=error,
     )
 
@@ -380,7 +370,9 @@ def compare_in_looks(
         taken = {case_id: each[:n_pairs] for case_id, each in lost().items()}
         verdicts = verdicts_at(pairs, found, suite, share_ratio=share_ratio, lost=taken)
         if n_pairs < n_planned:
-            if is_extra or (n_pairs >= LEAST_PAIRS and not any(map(_looks_slower, verdicts.values()))):
+            if is_extra or (
+                n_pairs >= LEAST_PAIRS and all(each.outcome is not Outcome.SUSPECT for each in verdicts.values())
+            ):
                 break
             is_extra = True
         elif not _goes_on(verdicts, suite, is_worth_it, n_affordable()):
@@ -388,22 +380,15 @@ def compare_in_looks(
     return verdicts
 
 
-def _looks_slower(verdict: PairedVerdict) -> bool:
-    return verdict.outcome is Outcome.SUSPECT
-
-
 def _goes_on(
     verdicts: Mapping[str, PairedVerdict], suite: Suite, is_worth_it: Callable[[str], bool], n_affordable: float
 ) -> bool:
     """Whether a question is open, something looks slower, or a part worth it could be decided by so many pairs."""
-    open_ids = [
-        case_id for case_id, each in verdicts.items() if each.outcome in (Outcome.INCONCLUSIVE, Outcome.SUSPECT)
-    ]
     return any(
-        case_id in suite.questions
-        or _looks_slower(verdicts[case_id])
-        or (is_worth_it(case_id) and _could_pass(verdicts[case_id], n_affordable))
-        for case_id in open_ids
+        each.outcome is Outcome.SUSPECT
+        or (each.outcome is Outcome.INCONCLUSIVE and case_id in suite.questions)
+        or (each.outcome is Outcome.INCONCLUSIVE and is_worth_it(case_id) and _could_pass(each, n_affordable))
+        for case_id, each in verdicts.items()
     )
 
 

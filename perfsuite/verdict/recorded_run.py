@@ -11,7 +11,7 @@ from perfsuite.records.case import group_of
 from perfsuite.records.fingerprint import ENGINE, Fingerprint
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_file import RunFile, read_run_file
-from perfsuite.records.whole_set import plain_name
+from perfsuite.records.whole_file import plain_name
 from perfsuite.verdict.entry import StoredSession
 
 #: What was not measured properly is no reference.
@@ -88,7 +88,6 @@ def require_reference(run: RecordedRun) -> None:
 
 
 def _may_be_reference(judgement: Judgement) -> bool:
-    """Whether a case was measured properly, in times that can be compared with."""
     return judgement.outcome not in REJECTED and 0 not in judgement.samples_ns
 
 

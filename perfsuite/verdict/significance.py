@@ -38,7 +38,6 @@ class Change:
         return Outcome.PASS if passes else Outcome.INCONCLUSIVE
 
     def rules_out(self, slowdown_ratio: float) -> bool:
-        """Whether it is surely not slower by so much."""
         return self.upper_ratio < 1.0 + slowdown_ratio
 
 
@@ -103,10 +102,8 @@ def _arrangements(n_old: int, n_new: int, u: int) -> int:
 #: Fewer sessions than this show too little of the spread between them.
 MIN_SESSIONS = 5
 
-#: With which each bound holds.
 CONFIDENCE = 0.99
 
-#: Samples of one session, ns.
 Samples = Sequence[float]
 
 

@@ -9,13 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfsuite.verdict.significance import Change, compare_samples
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: A normal deviation is so many median absolute deviations.
 _DEVIATIONS_PER_MAD = 1.4826
@@ -47,7 +45,6 @@ class StepDesign:
     most_nights: int = 30
 
     def __post_init__(self) -> None:
-        """Refuse what would report single nights."""
         if self.least_nights < 2 or self.most_nights < self.least_nights:
             raise ValueError(f"nights of a level are {self.least_nights} to {self.most_nights}, expected 2 or more")
         if not 0.0 < self.least_effect_ratio < 1.0 or not 0.0 < self.alpha < 0.5 or not self.penalty > 0.0:
@@ -72,7 +69,6 @@ STANDARD_STEPS = StepDesign()
 class Step:
     """A change of the level between two nights."""
 
-    #: Of the first night of the new level.
     index: int
     #: Where the neighbouring levels begin and end, as they were compared: [first, index) and [index, end).
     first: int
@@ -107,8 +103,6 @@ def find_steps(times_ns: Sequence[float], design: StepDesign = STANDARD_STEPS) -
 def _steps_of(times_ns: Sequence[float], design: StepDesign) -> tuple[Step, ...]:
     if len(times_ns) < design.least_series:
         return ()
-    import numpy as np  # slow to import, and few commands need it
-
     logs = np.log(np.asarray(times_ns, dtype=float))
     noise = noise_of(logs)
     cuts = _cuts(_clipped(logs, noise), noise, design)
@@ -119,15 +113,11 @@ def _steps_of(times_ns: Sequence[float], design: StepDesign) -> tuple[Step, ...]
 
 def noise_of(logs: NDArray[np.float64]) -> float:
     """Return the deviation of a single night, as a log ratio, that the differences between neighbours show."""
-    import numpy as np  # see `find_steps`
-
     spread = float(np.median(np.abs(np.diff(logs)))) * _DEVIATIONS_PER_MAD / math.sqrt(2.0)
     return max(spread, _LEAST_NOISE)
 
 
 def _clipped(logs: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    import numpy as np  # see `find_steps`
-
     half = _CLIP_WINDOW // 2
     padded = np.pad(logs, half, mode="reflect")
     middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, _CLIP_WINDOW), axis=1)
@@ -136,9 +126,6 @@ def _clipped(logs: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
 
 
 def _cuts(logs: NDArray[np.float64], noise: float, design: StepDesign) -> list[int]:
-    """Return the ends of the levels, of which the last is the series' own, behind a 0."""
-    import numpy as np  # see `find_steps`
-
     penalty = design.penalty * noise**2 * math.log(len(logs))
     sums = np.concatenate(([0.0], np.cumsum(logs - logs.mean())))
     return _best_cuts(sums, penalty, design.least_nights)
@@ -146,8 +133,6 @@ def _cuts(logs: NDArray[np.float64], noise: float, design: StepDesign) -> list[i
 
 def _best_cuts(sums: NDArray[np.float64], penalty: float, least: int) -> list[int]:
     """Return the cheapest cuts into levels of `least` nights or more, of which the last ends at each night in turn."""
-    import numpy as np  # see `find_steps`
-
     n = len(sums) - 1
     inverse = 1.0 / np.arange(n, 0, -1)  # of the length of a level that begins at 0, 1, ... and ends at n
     costs = np.full(n + 1, np.inf)

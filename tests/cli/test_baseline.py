@@ -13,7 +13,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.errors import BaselineError
-from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.records.whole_file import write_json
 from perfsuite.verdict.baseline import read_baselines
 from tests.command_streams import Refused, Streams
 from tests.plain_runs import plain_run_of
@@ -126,31 +126,30 @@ def test_a_record_that_was_cut_off_is_completed(write_run: WriteRun, capsys: Str
     assert (kernels.read_bytes(), STORE.read_bytes()) == (whole, model)
 
 
-def test_an_approval_that_was_cut_off_is_there_and_completed(
+def test_an_approval_that_was_cut_off_is_completed(
     write_run: WriteRun, monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
-    """A kill between two of its files leaves all of it to readers, and the next change writes what is lacking."""
+    """A kill between two of its files leaves each whole, and a repetition writes what is lacking."""
     run("record", write_run(cases=(DECODE, KERNEL)))
     path = write_run(1.2, cases=(DECODE, KERNEL))
 
-    def killed(path: Path, content: bytes, _: object) -> None:
+    def killed(path: Path, plain: Mapping[str, Any], _: object) -> None:
         if path.name == "kernels.json":
             raise KeyboardInterrupt
-        write_whole_bytes(path, content, BaselineError)
+        write_json(path, plain, BaselineError)
+
+    def n_approvals() -> list[int]:
+        paths = (Path(f"baselines/host/{name}.json") for name in ("a-q8_0", "kernels"))
+        return [len(entry.approvals) for path in paths for entry in read_baselines(path).entries]
 
     with monkeypatch.context() as patch:
-        patch.setattr("perfsuite.records.whole_set.write_whole_bytes", killed)
+        patch.setattr("perfsuite.verdict.baseline.write_json", killed)
         main(["baseline", "approve", str(path), "--reason", REASON])
-    kernels = Path("baselines/host/kernels.json")
-    assert len(json.loads(kernels.read_text())["entries"][0]["approvals"]) == 0
-    for name in ("a-q8_0", "kernels"):
-        (entry,) = read_baselines(Path(f"baselines/host/{name}.json")).entries
-        assert [len(entry.sessions), len(entry.approvals)] == [1, 1]
-    run("record", write_run())
-    assert len(json.loads(kernels.read_text())["entries"][0]["approvals"]) == 1
+    assert n_approvals() == [1, 0]
+    run("approve", path, "--reason", REASON)
+    assert n_approvals() == [1, 1]
     for name in ("a-q8_0", "kernels"):
         assert Path(f"baselines/host/{name}.approvals.md").read_text().count("The run of 2025-01-02") == 1
-    assert not Path("baselines/host/.unfinished").exists()
 
 
 @pytest.mark.long

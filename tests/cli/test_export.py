@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.records.llama_bench_file import BENCH_FORMS, read_llama_bench
+from perfsuite.records.llama_bench import BENCH_FORMS, read_llama_bench
 from perfsuite.report.run_writer import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 from tests.command_streams import Refused, Streams

@@ -52,14 +52,13 @@ from perfsuite.records.engine_columns import evaluations_of, experts_of, splits_
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.job import read_answer, read_job, write_job
 from perfsuite.records.live import from_line, to_line
-from perfsuite.records.llama_bench_file import read_llama_bench, write_llama_bench
+from perfsuite.records.llama_bench import read_llama_bench, write_llama_bench
 from perfsuite.records.memory_timeline import MemoryTimeline
 from perfsuite.records.observation import read_observation, write_observation
 from perfsuite.records.opencl_log_file import read_opencl_log
 from perfsuite.records.run_file import read_run_file
 from perfsuite.records.tensor_layout import TensorLayout
-from perfsuite.records.trace_file import read_trace, write_trace
-from perfsuite.records.trace_writer import HEAD, MAGIC, BlockKind, block_head
+from perfsuite.records.trace_file import HEAD, MAGIC, BlockKind, block_head, read_trace, write_trace
 from perfsuite.records.whole_file import write_json
 from perfsuite.report.history.append import append_run, run_rows
 from perfsuite.report.history.reader import open_history

@@ -45,9 +45,9 @@ REFUSALS: Sequence[tuple[str, tuple[str | int, ...], Any, str]] = (
     ("worker-record", ("task",), "probes", "is of task 'probes', the plan was for 'llama'"),
     ("worker-plan", ("schema",), 0, f"plan has schema 0, this suite reads {PLAN_SCHEMA}; {_OWN_VERSION}"),
     ("llama-bench", (1, "n_gen"), ABSENT, "test 2: n_gen is missing"),
-    ("llama-bench", (0, "n_gen"), -1, "n_gen is -1, expected 0 or more"),
-    ("llama-bench", (0, "n_prompt"), 2**32 - 1, "expected 2147483647 tokens at most"),
-    ("llama-bench", (0, "samples_ns"), [1, 0], "samples_ns is [1, 0], expected a list of whole numbers above 0"),
+    ("llama-bench", (0, "n_gen"), -1, "n_gen is -1, expected a whole number from 0"),
+    ("llama-bench", (0, "n_prompt"), 2**32 - 1, "expected a whole number from 0 to 2147483647 tokens"),
+    ("llama-bench", (0, "samples_ns"), [1, 0], "samples_ns[1] is 0, expected a whole number of 1 or more"),
     ("llama-bench", (0, "n_prompt"), 0, "n_prompt and n_gen are 0"),
     ("llama-bench", (0, "something_new"), 10**400, "something_new is "),
 )

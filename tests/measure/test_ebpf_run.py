@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from perfsuite.measure.ebpf_run import drawn_sides, paired_sums
+from perfsuite.measure.ebpf import drawn_sides, paired_sums
 from perfsuite.records.events import EngineRecord, Phase, Span
 
 

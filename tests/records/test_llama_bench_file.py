@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
+from perfsuite.records.llama_bench import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, EngineTrace, EventKind, ProbeCost, TraceRecorder
-from perfsuite.records.trace_file import read_trace, write_trace
-from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.records.trace_writer import (
-    HEAD,
-    MAGIC,
-    Block,
-    BlockCut,
-    BlockKind,
-    TraceEnd,
-    TraceHeader,
-    TraceTables,
-    TraceWriter,
-    block_head,
-    read_blocks,
-)
+from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, EngineTrace, EventKind, ProbeCost
+from perfsuite.records.trace_file import HEAD, MAGIC, BlockKind, block_head, read_blocks, read_trace, write_trace
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
 from perfsuite.testing.large_trace import large_trace
 
@@ -34,9 +21,7 @@ TWO = b"".join(
 
 def read(content: bytes) -> list[tuple[BlockKind, bytes] | str]:
     """Return kind and payload of each block, and the words of a cut."""
-    return [
-        (block.kind, bytes(block.payload)) if isinstance(block, Block) else block.text for block in read_blocks(content)
-    ]
+    return [block if isinstance(block, str) else (block[0], bytes(block[1])) for block in read_blocks(content)]
 
 
 def test_blocks_end_where_one_is_not_whole() -> None:
@@ -52,8 +37,7 @@ def test_blocks_end_where_one_is_not_whole() -> None:
     unknown = TWO.replace(BlockKind.EVENTS.value, b"WHAT")
     assert str(read(unknown)[1]).startswith("damaged at byte 27: a block of kind b'WHAT'")
     (cut,) = read_blocks(MAGIC + HEAD.pack(BlockKind.EVENTS.value, 0, 1 << 60))
-    assert isinstance(cut, BlockCut)
-    assert cut.text.startswith("cut at byte 8, in a block of 1152921504606846976 bytes")
+    assert str(cut).startswith("cut at byte 8, in a block of 1152921504606846976 bytes")
 
 
 def full_trace() -> EngineTrace:
@@ -73,7 +57,7 @@ def full_trace() -> EngineTrace:
 
 
 def assert_same(one: EngineTrace, other: EngineTrace) -> None:
-    for name in EngineTrace.__slots__:
+    for name in (each.name for each in fields(EngineTrace)):
         mine, theirs = getattr(one, name), getattr(other, name)
         if isinstance(mine, np.ndarray):
             assert mine.dtype == theirs.dtype, name
@@ -125,31 +109,30 @@ def test_a_trace_is_read_up_to_any_cut(tmp_path: Path) -> None:
     assert sizes == {0, full_trace().events.size}
 
 
+def rewritten(path: Path, *kinds: BlockKind, times: int = 1) -> None:
+    """Keep the blocks of some kinds, those behind the header so many times."""
+    blocks = [block for block in read(path.read_bytes()) if not isinstance(block, str) and block[0] in kinds]
+    kept = [*blocks[:1], *(block for block in blocks[1:-1] for _ in range(times)), *blocks[-1:]]
+    path.write_bytes(MAGIC + b"".join(block_head(*block) + block[1] for block in kept))
+
+
 def test_what_lies_behind_the_cut_is_not_referred_to(tmp_path: Path) -> None:
-    path, header = tmp_path / "run.pstrace", TraceHeader(recorder=TraceRecorder.EBPF, levels=TraceLevel.TOKEN)
-    with TraceWriter(path, header) as writer:
-        writer.tables(TraceTables(backends=("CPU",)))
-        writer.events(event(EventKind.GRAPH, 1, 2, value=0, thread=1, graph=5, counters=2))
-        writer.events(event(EventKind.GRAPH, 3, 4, value=1))
+    path = tmp_path / "run.pstrace"
+    first = event(EventKind.GRAPH, 1, 2, value=0, thread=1, graph=5, counters=2)
+    trace = engine_trace([first, event(EventKind.GRAPH, 3, 4, value=1)], threads=())
+    write_trace(path, trace)
+    rewritten(path, BlockKind.HEADER, BlockKind.TABLES, BlockKind.EVENTS)
     trace = read_trace(path)
     assert trace.events[["thread", "graph", "counters", "value"]].tolist() == [(-1, -1, -1, 0), (-1, -1, -1, -1)]
     assert trace.cut is not None
     assert trace.cut.endswith("without an end: its writer was killed, or still writes")
 
 
-def test_a_writer_adds_piece_by_piece(tmp_path: Path) -> None:
-    """Tables, graphs and events may come in any number of pieces, and what is there can be read meanwhile."""
-    path, header = tmp_path / "run.pstrace", TraceHeader(recorder=TraceRecorder.EBPF, levels=TraceLevel.TOKEN, pid=7)
-    trace = small_trace()
-    with TraceWriter(path, header) as writer:
-        writer.tables(TraceTables(threads=trace.threads[:1]))
-        writer.events(trace.events[:3])
-        assert read_trace(path).events.size == 3
-        writer.tables(TraceTables(threads=trace.threads[1:], backends=trace.backends))
-        writer.graphs(trace.graphs)
-        writer.graphs(trace.graphs)
-        writer.events(trace.events[3:])
-        writer.end(TraceEnd(n_lost=9))
+def test_a_trace_may_come_in_pieces(tmp_path: Path) -> None:
+    """Tables, graphs and events may be in any number of blocks."""
+    path, trace = tmp_path / "run.pstrace", small_trace(n_lost=9)
+    write_trace(path, trace)
+    rewritten(path, *BlockKind, times=2)
     found = read_trace(path)
-    assert (found.threads, found.graphs, found.pid) == (trace.threads, trace.graphs * 2, 7)
-    assert (found.events.size, found.n_lost, found.cut) == (trace.events.size, 9, None)
+    assert (found.threads, found.graphs) == (trace.threads * 2, trace.graphs * 2)
+    assert (found.events.size, found.n_lost, found.cut) == (trace.events.size * 2, 9, None)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.llama_bench import BenchRun
-from perfsuite.records.llama_bench_file import read_llama_bench
+from perfsuite.records.llama_bench import BenchRun, read_llama_bench
 from perfsuite.report.llama_bench_export import bench_runs
 from tests.plain_runs import plain_run_of
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.attribution import NO_ATTRIBUTION, UniformShift
 from perfsuite.records.events import KeptOutputs
 from perfsuite.records.observation import plain_observation
+from perfsuite.records.outcome import NO_ATTRIBUTION, UniformShift
 from perfsuite.records.run_file import RunFile, read_run_file
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.run_writer import plain_run, tokens_per_s, write_run

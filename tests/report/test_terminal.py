@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import NO_ATTRIBUTION, Attribution, Judgement, Outcome, UniformShift
 from perfsuite.records.run_file import read_run_file, run_path
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.summary_table import MAX_ROWS, summary_text

@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
-from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.records.outcome import (
+    Attribution,
+    Carrier,
+    Judgement,
+    Outcome,
+    PhaseAttribution,
+    UniformShift,
+    told_judgement,
+)
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports.markdown import page
 from perfsuite.report.page.rows import columns_for

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.attribution import PhaseAttribution, UniformShift
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Judgement, Outcome, PhaseAttribution, UniformShift
 from perfsuite.verdict.attribution import (
     MAX_CARRIERS,
     attribute,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.verdict.approval import approve
-from perfsuite.verdict.changes import case_changes, creep_ratio, find_creep, unknown_creep
+from perfsuite.verdict.changes import approve, case_changes, creep_ratio, find_creep, unknown_creep
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
 
 PREFILL, NEW = "phase/a/b/prefill", "phase/a/b/decode"

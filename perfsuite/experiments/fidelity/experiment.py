@@ -34,10 +34,9 @@ from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.measure.phase_tracer import read_trace, tracer_environment
+from perfsuite.measure.phase_tracer import read_trace, traced_calls, tracer_environment
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, UprobePlan
 from perfsuite.measure.schedule import Rule, others_complaint, run_undisturbed, waiting_complaint
-from perfsuite.measure.uprobes import traced_calls
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.case import Case
 from perfsuite.records.codec import plain_fields

@@ -13,7 +13,7 @@ from perfsuite.experiments.recorder_traces import traced_by_ebpf
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.contention import Contention
-from perfsuite.measure.ebpf_run import required_ebpf
+from perfsuite.measure.ebpf import required_ebpf
 from perfsuite.measure.plan import EbpfOverheadPlan, LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.recording import LOG_NAME

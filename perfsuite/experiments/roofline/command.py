@@ -27,8 +27,7 @@ from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.command_published import published_answer
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.probes import thread_counts
-from perfsuite.records.llama_bench import BenchRun
-from perfsuite.records.llama_bench_file import read_llama_bench
+from perfsuite.records.llama_bench import BenchRun, read_llama_bench
 
 if TYPE_CHECKING:
     from perfsuite.device.profile import Profile

@@ -20,8 +20,7 @@ from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, Sh
 from perfsuite.records.codec import Amount, read_json, to_plain
 from perfsuite.records.fingerprint import differences
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.whole_file import write_json
-from perfsuite.records.whole_set import plain_name
+from perfsuite.records.whole_file import plain_name, write_json
 from perfsuite.units import format_change
 from perfsuite.workload.shapes.shape_case import ShapeCase
 

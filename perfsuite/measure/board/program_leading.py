@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.measure.board.told_recorder import ToldRecorder
 from perfsuite.measure.board.told_worker import Ask, Payload, ToldWorker
-from perfsuite.measure.ebpf_run import required_ebpf
+from perfsuite.measure.ebpf import required_ebpf
 from perfsuite.measure.plan import LlamaPlan, StepsPlan
 from perfsuite.records.tensor_layout import TensorLayout
 

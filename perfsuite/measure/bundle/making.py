@@ -27,7 +27,7 @@ from perfsuite.measure.bundle.native_build import build_parts, build_starter
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
 from perfsuite.measure.debian_packages import MUSL, unpacked
-from perfsuite.measure.ebpf_helper import HELPER_NAME, build_helper, build_obstacle, carried_target
+from perfsuite.measure.ebpf_helper import CARRIED, HELPER_NAME, build_helper, build_obstacle
 from perfsuite.measure.engine import Engine, engine_in
 from perfsuite.measure.native import (
     COMPATIBILITY_LAYER_LIBRARY,
@@ -179,7 +179,7 @@ def _fill(
     work.mkdir()
     build_parts(tuple(_parts(draft, engine, work)), engine_order.toolchain, work, log, tell)
     if _brings_helper(order):
-        _place(build_helper(cache_dir, carried_target()), draft / HELPER_NAME)
+        _place(build_helper(cache_dir, CARRIED), draft / HELPER_NAME)
     if libc is not None:
         _start_by(libc, draft, engine_order.toolchain, log)
     programs = {draft / name for name in _programs(draft)}
@@ -190,7 +190,7 @@ def _fill(
 def _brings_helper(order: BundleOrder) -> bool:
     """Whether the eBPF recorder goes along: its programs are compiled against the types of this kernel."""
     is_like_here = order.compiler == "gcc" and order.target.has_glibc and platform.machine() in order.target.machines
-    return is_like_here and build_obstacle(carried_target()) is None
+    return is_like_here and build_obstacle(CARRIED) is None
 
 
 def _start_by(libc: Path, draft: Path, toolchain: Toolchain, log: Path) -> None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from perfsuite.records.attribution import Attribution
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Attribution, Judgement, Outcome
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.exports import Export
 from perfsuite.report.exports.markdown_text import code, table

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.outcome import Judgement
-from perfsuite.records.run_file import RunFile
-from perfsuite.records.run_json import moment_of
+from perfsuite.records.run_file import RunFile, moment_of
 from perfsuite.report.exports import Export
 from perfsuite.report.run_writer import plain_case, run_facts
 from perfsuite.report.visible import without_controls

@@ -9,8 +9,8 @@ from typing import Any
 from perfsuite.records.codec import plain_fields
 from perfsuite.report.graph.view import GraphView, graph_words, layers_of
 from perfsuite.report.sheet import Sheet
+from perfsuite.trace.graph.edges import Siblings
 from perfsuite.trace.graph.operators import OperatorGraph
-from perfsuite.trace.graph.paths import Siblings
 from perfsuite.trace.timeline.tracks import printable
 from perfsuite.units import NS_PER_S, format_bytes, format_bytes_per_s, format_change, format_ns
 

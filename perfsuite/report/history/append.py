@@ -23,8 +23,7 @@ from perfsuite.errors import HistoryError
 from perfsuite.records.case import group_of
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.outcome import Judgement
-from perfsuite.records.run_file import RunFile
-from perfsuite.records.run_json import moment_of
+from perfsuite.records.run_file import RunFile, moment_of
 from perfsuite.report.history.columns import COLUMNS, OF_CASE, SCHEMA
 from perfsuite.report.history.database import (
     copy_statement,

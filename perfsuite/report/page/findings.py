@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfsuite.records.attribution import Attribution, PhaseAttribution
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.outcome import Attribution, Judgement, Outcome, PhaseAttribution
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.reproduce import Reproduction, command_again, is_unclaimed
 from perfsuite.report.verdict_words import in_order_of_weight

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.observation import Observation, read_observation
-from perfsuite.records.run_file import RunFile, read_run_file, run_path
-from perfsuite.records.run_json import RUN_NAME
+from perfsuite.records.run_file import RUN_NAME, RunFile, read_run_file, run_path
 from perfsuite.report.verdict_words import counts_words, verdict_sentence
 from perfsuite.report.words import capitalized, commit_title, commit_words, engine_words, when_words
 

@@ -39,7 +39,6 @@ from perfsuite.trace.ebpf.intervals import (
 )
 from perfsuite.trace.ebpf.nodes import StructureReader, Structures, structures_of
 from perfsuite.trace.ebpf.operators import Operators, operators_of
-from perfsuite.trace.ebpf.pairs import with_pairs_as_one
 
 #: ``prev_state`` of a thread that was pre-empted: 0, or what ``sched_switch`` prints as ``R+`` (TASK_REPORT_MAX).
 _PREEMPTED = (0, 0x100)
@@ -129,7 +128,6 @@ def backend_name(guid: bytes | memoryview) -> str:
     return _NAMES.get(digits, f"guid:{digits}")
 
 
-#: Behind all threads that compute.
 _LAST = 1 << 16
 
 
@@ -175,8 +173,6 @@ def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = 
 
 
 class _Trace:
-    """The parts of one log, each made from those before it."""
-
     def __init__(self, log: BpfLog, layout: TensorLayout) -> None:
         self._log = log
         self._levels: LevelChanges = level_changes(log)
@@ -185,8 +181,7 @@ class _Trace:
         #: What an evaluation is: a graph or split, and where those were not recorded, a call of llama_decode.
         self._evaluations = self._splits if self._splits.size else self._tokens
         self._structures: Structures = structures_of(log, self._evaluations, StructureReader(layout))
-        single = operators_of(log, self._evaluations, self._levels)
-        self._operators: Operators = with_pairs_as_one(single, self._structures)
+        self._operators: Operators = operators_of(log, self._evaluations, self._levels)
         self._doubtful = doubtful_evaluations(log, self._evaluations, self._levels)
         self._found: GraphsFound = find_graphs(self._operators, self._structures, self._doubtful)
         self._iteration = self._iterations()
@@ -221,7 +216,6 @@ class _Trace:
         )
 
     def _iterations(self) -> Ints:
-        """Return the iteration of each evaluation."""
         own = self._tokens.containing(self._evaluations.start_ns, self._evaluations.tid)
         any_thread = self._tokens.containing(self._evaluations.start_ns)
         return np.where(own == NOTHING, any_thread, own)
@@ -255,7 +249,6 @@ class _Trace:
         return self._backends.index(name)
 
     def _operator_events(self) -> tuple[Ints, Events]:
-        """Return what operators counted, and the operators in the order of their begins."""
         found = self._operators
         order = np.argsort(found.start_ns, kind="stable")
         order = order[~self._found.is_empty[order]]
@@ -272,7 +265,6 @@ class _Trace:
         return counted[has], events
 
     def _cpus(self, positions: Ints) -> Ints:
-        """Return the processors of records; NOTHING where the log has no such processor."""
         cpus = self._log.records["cpu"][positions].astype(np.int64)
         return np.where((cpus < self._log.n_cpus) & (cpus < 1 << 15), cpus, NOTHING)
 

@@ -59,7 +59,6 @@ def experts_of(log: BpfLog, graphs: Intervals, iteration: Ints, structures: Stru
 
 
 def _layers(structures: Structures) -> tuple[dict[int, int], int | None]:
-    """Return the layer of each ids tensor by its address, and how many experts a layer has."""
     layers: dict[int, int] = {}
     n_experts = None
     for each in structures.operators:

@@ -62,8 +62,6 @@ def find_graphs(operators: Operators, structures: Structures, is_doubtful: npt.N
 
 
 class _Evaluations:
-    """Groups evaluations by the sequence of their nodes."""
-
     def __init__(self, names: Ints, evaluation: Ints, is_doubtful: npt.NDArray[np.bool_]) -> None:
         self.graphs: list[tuple[int, ...]] = []
         self.of_evaluation = np.full(is_doubtful.size, NOTHING, np.int64)
@@ -131,14 +129,12 @@ def _nodes(operators: Operators, first: npt.NDArray[np.intp], places: Ints, of_e
 
 
 def _same_as(operators: Operators, chosen: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Mark the operators of all threads that are of the same evaluation and tensor as some of thread 0."""
     address, evaluation = operators.address, operators.evaluation
     same: npt.NDArray[np.bool_] = _latest_equal(address[chosen], evaluation[chosen], address, evaluation) != NOTHING
     return same
 
 
 def _latest_equal(known: _Addresses, known_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
-    """Return the place of what is known of the same address in the same evaluation or graph."""
     found = latest(known, known_in, asked, asked_in)
     if not known.size:
         return found

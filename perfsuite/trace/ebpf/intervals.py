@@ -28,11 +28,9 @@ class LevelChanges:
 
     @property
     def all(self) -> TraceLevel:
-        """Everything that was recorded at any time."""
         return TraceLevel(int(np.bitwise_or.reduce(self.levels, initial=self.first)) & sum(TraceLevel))
 
     def switched(self, level: TraceLevel) -> Times:
-        """Return when a level was switched off or on."""
         before = np.append(self.first, self.levels)[: self.levels.size]
         changes: Times = self.ns[((before ^ self.levels) & level) != 0]
         return changes
@@ -53,7 +51,6 @@ class LevelChanges:
         return found
 
     def events(self) -> Events:
-        """Return one event for each time that they were switched."""
         fields = {"start_ns": self.ns, "end_ns": self.ns, "value": self.levels, "flags": self.flags}
         return new_events(EventKind.LEVELS, self.ns.size, **fields)
 
@@ -72,7 +69,6 @@ def level_changes(log: BpfLog) -> LevelChanges:
     )
 
 
-#: Later than any event.
 NEVER_NS = np.iinfo(np.int64).max
 
 
@@ -91,7 +87,6 @@ class Intervals:
 
     @property
     def size(self) -> int:
-        """How many there are."""
         return int(self.start_ns.size)
 
     @property
@@ -131,7 +126,6 @@ class Intervals:
 
 
 def _next_on_thread(intervals: Intervals) -> Times:
-    """Return when the same thread's next interval begins."""
     order = np.lexsort((intervals.start_ns, intervals.tid))
     following = np.full(intervals.size, NEVER_NS, np.int64)
     same = intervals.tid[order[1:]] == intervals.tid[order[:-1]]
@@ -205,7 +199,6 @@ def _n_reported(log: BpfLog) -> int:
 
 
 def _losses(log: BpfLog) -> list[tuple[int, int]]:
-    """Return the times between which events were lost."""
     records = log.records[log.positions(BpfKind.LOST)]
     until_ns = sorted(records["ns"][records["subject"] > 0].tolist())
     losses = list(zip([log.start_ns, *until_ns[:-1]], until_ns, strict=True)) if until_ns else []

@@ -121,7 +121,6 @@ class Structures:
 
     @property
     def addresses(self) -> _Addresses:
-        """Where the tensors are."""
         return np.array([each.address for each in self.operators], np.uint64)
 
 
@@ -154,7 +153,6 @@ class NodeNamer:
         self.n_unknown = 0
 
     def names(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> Ints:
-        """Return the number of each chosen operator's node."""
         address, evaluation = operators.address[chosen], operators.evaluation[chosen]
         own = latest(self._structures.addresses, self._structures.evaluation, address, evaluation)
         partner = self._partners(operators, chosen)
@@ -166,7 +164,6 @@ class NodeNamer:
         return np.array(numbers, np.int64)[inverse.reshape(-1)]
 
     def _partners(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> Ints:
-        """Return the structure of what is computed together with each operator that is fused."""
         partner = np.full(chosen.size, NOTHING, np.int64)
         fused = np.flatnonzero((operators.flags[chosen] & EventFlag.FUSED) != 0)
         products = ((place, each) for place, each in enumerate(self._structures.operators) if each.op_name == "MUL")

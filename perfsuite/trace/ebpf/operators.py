@@ -91,7 +91,6 @@ def _limit_ns(begins: OperatorBegins, graphs: Intervals) -> Times:
 def _last_arrivals(
     begins: OperatorBegins, limit_ns: Times, positions: Positions, records: Records
 ) -> tuple[Ints, Times]:
-    """Return the record and the time of each operator's last arrival at a barrier; NOTHING where none was seen."""
     found, found_ns = (np.full(begins.tid.size, NOTHING, np.int64) for _ in range(2))
     for tid in np.unique(records["tid"]):
         arrivals = np.flatnonzero(records["tid"] == tid)
@@ -112,7 +111,6 @@ _THREAD = 0xFFFF
 class Operators:
     """Operators thread by thread, each thread's in the order of time; all arrays are parallel."""
 
-    #: Records of the begins.
     begin: Positions
     start_ns: Times
     #: NOTHING where it is not known.
@@ -153,7 +151,6 @@ def operators_of(log: BpfLog, graphs: Intervals, levels: LevelChanges) -> Operat
 
 
 def _by_thread(log: BpfLog, kind: BpfKind, level: TraceLevel, levels: LevelChanges) -> tuple[Positions, Records]:
-    """Return the records of a kind from when all of them were recorded, each thread's in the order of time."""
     positions = log.positions(kind)
     positions = positions[levels.is_on(level, log.records["ns"][positions])]
     records = log.records[positions]

@@ -13,9 +13,16 @@ import numpy.typing as npt
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.events import Node
-from perfsuite.trace.graph.edges import Constants, operator_bytes, sources_of
-from perfsuite.trace.graph.paths import Interval, Siblings, critical_path, siblings_of
-from perfsuite.trace.operators import n_tokens_of, traced_operators
+from perfsuite.trace.graph.edges import (
+    Constants,
+    Interval,
+    Siblings,
+    critical_path,
+    operator_bytes,
+    siblings_of,
+    sources_of,
+)
+from perfsuite.trace.operators import RecordedOperator, n_tokens_of, traced_operators
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_runs
 from perfsuite.trace.timeline.tracks import shape_text
 from perfsuite.units import NS_PER_S, format_count
@@ -25,13 +32,13 @@ from perfsuite.units import NS_PER_S, format_count
 class NodeTimes:
     """One operator over all evaluations of its graph."""
 
-    n_evaluations: int
-    #: From the first thread's entry to the last one's return.
-    time_ns: float
+    n_evaluations: int = 0
+    #: From the first thread's entry to the last one's return; None where it was never evaluated.
+    time_ns: float | None = None
     #: From the graph's first entry to this operator's.
-    start_ns: float
+    start_ns: float | None = None
     #: By counter, summed over threads; None where it was not counted.
-    counters: tuple[float | None, ...]
+    counters: tuple[float | None, ...] = ()
 
 
 def node_times(runs: OperatorRuns, graph: int) -> tuple[dict[int, NodeTimes], float | None]:
@@ -133,7 +140,6 @@ class GraphOperator:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The bytes of its tensors over its time."""
         if self.n_bytes is None or not self.time_ns:
             return None
         return self.n_bytes * NS_PER_S / self.time_ns
@@ -169,7 +175,6 @@ class OperatorGraph:
 
     @cached_property
     def critical(self) -> tuple[int, ...]:
-        """The operators of the path that takes the longest."""
         return critical_path(self.digraph, self._times_ns)
 
     @cached_property
@@ -186,12 +191,10 @@ class OperatorGraph:
 
     @cached_property
     def serial_ns(self) -> float:
-        """All operators one after the other."""
         return sum(self._times_ns.values())
 
     @cached_property
     def critical_ns(self) -> float:
-        """The operators of the critical path one after the other."""
         return sum(self._times_ns.get(each, 0.0) for each in self.critical)
 
     @property
@@ -216,7 +219,6 @@ def operator_graph(trace: EngineTrace, *, graph: str | int | None = None) -> Ope
     nodes = trace.graphs[number]
     times, wall_ns = node_times(runs, number)
     backend = _backend(trace, runs, number)
-    roles = traced_operators(nodes)
     sources = sources_of(nodes)
     return OperatorGraph(
         number=number,
@@ -224,8 +226,8 @@ def operator_graph(trace: EngineTrace, *, graph: str | int | None = None) -> Ope
         n_evaluations=max((each.n_evaluations for each in times.values()), default=0),
         n_of_call=_graphs_of_call(runs, number),
         operators=tuple(
-            _operator(node, role.role, role.layer, backend, times.get(position), len(trace.counter_names))
-            for position, (node, role) in enumerate(zip(nodes, roles, strict=True))
+            _operator(node, role, backend, times.get(position, NodeTimes()), len(trace.counter_names))
+            for position, (node, role) in enumerate(zip(nodes, traced_operators(nodes), strict=True))
         ),
         edges=sources.edges,
         by_address=sources.by_address,
@@ -250,22 +252,22 @@ def _where_computed(trace: EngineTrace) -> EngineTrace:
 
 
 def _operator(
-    node: Node, role: str, layer: int | None, backend: str | None, times: NodeTimes | None, n_counters: int
+    node: Node, named: RecordedOperator, backend: str | None, times: NodeTimes, n_counters: int
 ) -> GraphOperator:
     weights = node.sources[0] if node.sources else node.tensor
     product = node.op in ("MUL_MAT", "MUL_MAT_ID")
     return GraphOperator(
         name=node.tensor.name,
-        role=role,
-        layer=layer,
+        role=named.role,
+        layer=named.layer,
         op=node.ops,
         type=weights.type.lower() if product else node.tensor.type.lower(),
         shape=f"{shape_text(weights.ne)} to {shape_text(node.tensor.ne)}" if product else shape_text(node.tensor.ne),
         backend=backend,
-        n_evaluations=0 if times is None else times.n_evaluations,
-        time_ns=None if times is None else times.time_ns,
-        start_ns=None if times is None else times.start_ns,
-        counters=(None,) * n_counters if times is None or not times.counters else times.counters,
+        n_evaluations=times.n_evaluations,
+        time_ns=times.time_ns,
+        start_ns=times.start_ns,
+        counters=times.counters or (None,) * n_counters,
         n_bytes=operator_bytes(node),
     )
 

@@ -37,7 +37,6 @@ class IdleGap:
 
     @property
     def duration_ns(self) -> int:
-        """How long it lasted."""
         return self.end_ns - self.start_ns
 
 
@@ -80,7 +79,6 @@ class DeviceActivity:
 
     @property
     def n_gaps(self) -> int:
-        """Gaps between busy stretches."""
         return int(self.is_gap.sum())
 
     def gaps(self, n_longest: int | None = None) -> tuple[IdleGap, ...]:
@@ -103,7 +101,6 @@ class DeviceActivity:
         return tuple(IdleWindow(start_ns=start, end_ns=end, busy_ns=busy, n_left_out=n) for start, end, busy, n in rows)
 
     def _busy_until(self, times_ns: Times) -> Times:
-        """Return the busy time before each of the times."""
         before_ns = np.concatenate([[0], np.cumsum(self.end_ns - self.start_ns)])
         n_begun = np.searchsorted(self.start_ns, times_ns, side="right")
         ends_ns = np.concatenate([[np.iinfo(np.int64).min], self.end_ns])

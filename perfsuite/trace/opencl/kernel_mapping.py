@@ -14,11 +14,12 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Node, Phase, Span
-from perfsuite.records.opencl_commands import CommandType, OpenClTrace
+from perfsuite.records.opencl_commands import Commands, CommandType, OpenClTrace
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 
 
@@ -104,9 +105,16 @@ def learn_mapping(by_group: RecordedRun, full_speed: RecordedRun) -> KernelMappi
     return KernelMapping(sequences=tuple(sequences.values()))
 
 
+def kernels_in(commands: Commands, span: Span) -> npt.NDArray[np.intp]:
+    """Return the positions of the kernels that were enqueued during a span, in the order of their enqueue calls."""
+    first, last = np.searchsorted(commands["host_start_ns"], (span.start_ns, span.end_ns))
+    found: npt.NDArray[np.intp] = first + np.flatnonzero(commands["type"][first:last] == CommandType.KERNEL)
+    return found
+
+
 def span_kernels(trace: OpenClTrace, span: Span) -> tuple[str, ...]:
-    """Return the kernels that were enqueued during a span, in the order of their enqueue calls."""
-    return tuple(name for _, name in _kernels_in(trace, span))
+    """Return the names of the kernels that were enqueued during a span."""
+    return tuple(trace.names[each] for each in trace.commands["name"][kernels_in(trace.commands, span)].tolist())
 
 
 def phase_spans(record: EngineRecord, phase: Phase) -> tuple[Span, ...]:
@@ -121,7 +129,6 @@ class _GroupedEvaluation:
     graph: tuple[Node, ...]
     #: Position of the last node of each group.
     last_nodes: tuple[int, ...]
-    #: Group and name.
     kernels: tuple[tuple[int, str], ...]
 
 
@@ -134,7 +141,8 @@ def _grouped(run: RecordedRun, span: Span) -> _GroupedEvaluation:
         raise MeasurementError(f"{where}: {len(found)} graphs recorded, expected 1")
     graph = run.record.graphs[evaluations.graph[found[0]]]
     ends_ns = evaluations.ends_ns[evaluations.ends(found[0])]
-    kernels = tuple((int(np.searchsorted(ends_ns, at_ns)), name) for at_ns, name in _kernels_in(run.trace, span))
+    at_ns = run.trace.commands["host_start_ns"][kernels_in(run.trace.commands, span)]
+    kernels = tuple(zip(np.searchsorted(ends_ns, at_ns).tolist(), span_kernels(run.trace, span), strict=True))
     if kernels and kernels[-1][0] >= len(ends_ns):
         raise MeasurementError(f"{where}: {kernels[-1][1]} is enqueued after all nodes")
     ends = run.group_ends[span.phase is Phase.DECODE]
@@ -153,14 +161,6 @@ def _paired(
         raise MeasurementError(f"{phase.value}: {len(slow)} evaluations recorded, {len(fast)} at full speed")
     for one, other in zip(slow, fast, strict=True):
         yield _grouped(grouped, one), span_kernels(full_speed.trace, other)
-
-
-def _kernels_in(trace: OpenClTrace, span: Span) -> Iterator[tuple[int, str]]:
-    commands = trace.commands
-    chosen = (commands["host_start_ns"] >= span.start_ns) & (commands["host_start_ns"] < span.end_ns)
-    chosen &= commands["type"] == CommandType.KERNEL
-    for command in commands[chosen]:
-        yield int(command["host_start_ns"]), trace.names[command["name"]]
 
 
 def _common_ends(by_node: RecordedRun, full_speed: RecordedRun, phase: Phase) -> tuple[int, ...]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import pi, sqrt
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
-from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.opencl.clock_tick import MOST_TICK_ERROR_RATIO, tick_error_ns
+from perfsuite.records.engine_trace import Times
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
 from perfsuite.trace.opencl.device_clock import AlignedTrace, Durations
-from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, kernels_in, phase_spans
 from perfsuite.trace.opencl.kernel_statistics import occupied_times
-from perfsuite.trace.opencl.known_times import FilledTimes, filled
-from perfsuite.trace.opencl.stamps import anomaly_text
+from perfsuite.trace.opencl.stamps import MOST_DROPPED_RATIO, MOST_TICK_ERROR_RATIO, Mask, anomaly_text, tick_error_ns
 from perfsuite.trace.samples import TracedPhase
 
 
@@ -83,7 +82,7 @@ class _MappedPhase:
     ) -> None:
         self.spans = phase_spans(record, phase)
         self._aligned = aligned
-        here = [_kernels(aligned, span) for span in self.spans]
+        here = [kernels_in(aligned.trace.commands, span) for span in self.spans]
         self._at = np.concatenate([np.empty(0, np.intp), *here])
         names = aligned.trace.names
         self._names = [names[each] for each in aligned.trace.commands["name"][self._at].tolist()]
@@ -98,7 +97,6 @@ class _MappedPhase:
         self.errors = dict(self._tick_errors())
 
     def occurrences(self) -> Iterator[KernelPhase]:
-        """Yield each occurrence."""
         for span, part, learnt in zip(self.spans, self._parts, self._learnt, strict=True):
             role_ns = _sums(self._roles[part], self._occupied.times_ns[part])
             yield KernelPhase(
@@ -108,7 +106,6 @@ class _MappedPhase:
             )
 
     def operators(self) -> Iterator[tuple[str, str]]:
-        """Yield the operators that cannot be counted, and why."""
         for role, n_unknown in self._occupied.n_unknown.items():
             of_role = self._at[[each == role for each in self._roles]]
             yield (
@@ -118,7 +115,6 @@ class _MappedPhase:
             )
 
     def kernels(self) -> Iterator[tuple[str, str]]:
-        """Yield the kernels that cannot be counted, and why."""
         for name, n_unknown in self._executed.n_unknown.items():
             of_kernel = self._at[[each == name for each in self._names]]
             odd = anomaly_text(self._aligned.anomalies[of_kernel])
@@ -160,15 +156,6 @@ def _of(learnt: tuple[str, ...] | None, part: slice) -> Sequence[str]:
     return learnt if learnt is not None else [""] * (part.stop - part.start)
 
 
-def _kernels(aligned: AlignedTrace, span: Span) -> npt.NDArray[np.intp]:
-    """Return the positions of the kernels that were enqueued during a span."""
-    commands = aligned.trace.commands
-    first, last = np.searchsorted(commands["host_start_ns"], (span.start_ns, span.end_ns))
-    here = np.arange(first, last)
-    kernels: npt.NDArray[np.intp] = here[commands["type"][here] == CommandType.KERNEL]
-    return kernels
-
-
 def _sums(keys: Sequence[str], times_ns: npt.NDArray[np.int64]) -> dict[str, int]:
     summed: dict[str, int] = defaultdict(int)
     for key, time_ns in zip(keys, times_ns.tolist(), strict=True):
@@ -201,3 +188,37 @@ def _notes(aligned: AlignedTrace) -> Iterator[str]:
                 f"{device.device_name}, driver {device.driver_version}: times of {n_odd} of {anomalies.size} commands "
                 f"cannot be right: {anomaly_text(anomalies)}"
             )
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilledTimes:
+    """The times of launches, and of how many of each key they are known."""
+
+    times_ns: Times
+    n_known: Mapping[str, int]
+    #: Launches that are not known, of what has too many of them.
+    n_unknown: Mapping[str, int]
+
+
+def filled(times_ns: Times, is_known: Mask, alike: Sequence[Hashable], counted: Sequence[str]) -> FilledTimes:
+    """Let the mean of the launches alike stand for one that is not known; where none of them is, nothing can."""
+    places, _ = _places(alike)
+    n_alike = np.bincount(places, is_known)
+    means_ns = np.bincount(places, np.where(is_known, times_ns, 0)) / np.maximum(n_alike, 1)
+    of, keys = _places(counted)
+    n_known, n_all = np.bincount(of, is_known), np.bincount(of)
+    is_unknown = n_all - n_known > MOST_DROPPED_RATIO * n_all
+    is_unknown[of[n_alike[places] == 0]] = True
+    return FilledTimes(
+        times_ns=np.where(is_known, times_ns, np.rint(means_ns[places]).astype(np.int64)),
+        n_known={key: int(n_known[place]) for key, place in keys.items()},
+        n_unknown={key: int(n_all[place] - n_known[place]) for key, place in keys.items() if is_unknown[place]},
+    )
+
+
+def _places(keys: Sequence[_Key]) -> tuple[npt.NDArray[np.intp], dict[_Key, int]]:
+    found: dict[_Key, int] = {}
+    return np.array([found.setdefault(key, len(found)) for key in keys], np.intp), found

@@ -25,9 +25,8 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.opencl.clock_tick import tick_error_ns
 from perfsuite.trace.opencl.device_clock import AlignedTrace, Durations
-from perfsuite.trace.opencl.stamps import Mask, has_queued
+from perfsuite.trace.opencl.stamps import Mask, has_queued, tick_error_ns
 
 _Index = npt.NDArray[np.intp]
 

@@ -72,7 +72,6 @@ class GraphBook:
         return self._named[computed]
 
     def _name(self, computed: Sequence[int]) -> tuple[_NamedNode, ...]:
-        """Name the nodes of the parts of a graph as if it were whole."""
         operators = timed_operators([node for graph in computed for node in self.shapes.graphs[graph]])
         places = [(graph, node) for graph in computed for node in self.recorded[graph].places.values()]
         return tuple(
@@ -83,7 +82,6 @@ class GraphBook:
 
 
 def _launches(shapes: EngineRecord) -> tuple[Ints, Ints]:
-    """Return when what was launched: the graphs of splits, or those that were evaluated."""
     if shapes.splits:
         splits = splits_of(shapes)
         return splits["launch_ns"], splits["graph"]
@@ -92,7 +90,6 @@ def _launches(shapes: EngineRecord) -> tuple[Ints, Ints]:
 
 
 def _matched(roles: Sequence[str], named: Sequence[_NamedNode]) -> tuple[list[int], list[int]]:
-    """Find the operators in the graph, each behind the one before."""
     graphs, nodes, at = [], [], 0
     for role in roles:
         place = next((place for place in range(at, len(named)) if named[place].role == role), None)
@@ -181,7 +178,6 @@ class _OpenClRun:
         )
 
     def _place(self, iteration: int, span: Span) -> None:
-        """Find the nodes of the kernels of one iteration."""
         here = np.flatnonzero((self._iteration == iteration) & (self._commands["type"] == CommandType.KERNEL))
         names = self._aligned.trace.names
         kernels = tuple(names[each] for each in self._commands["name"][here])
@@ -206,7 +202,6 @@ class _OpenClRun:
         return np.concatenate(made)
 
     def _operator_events(self) -> Events:
-        """Return the host's part of each operator."""
         known = np.flatnonzero(self._node != NOTHING)
         keys = np.stack([self._iteration[known], self._graph[known], self._node[known]])
         is_first = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: known.size]
@@ -228,7 +223,6 @@ class _OpenClRun:
         return {**places, "evaluation": places["iteration"]}
 
     def _name(self, command: int) -> str:
-        """Return a kernel's name, or what another command does."""
         name = self._aligned.trace.names[self._commands["name"][command]]
         return name or CommandType(int(self._commands["type"][command])).name.lower()
 

@@ -37,7 +37,6 @@ class Winner(str, Enum):
     DEVICE_BELOW = "device below"
     DEVICE = "device"
     CPU = "cpu"
-    #: There is no line for one side.
     UNKNOWN = "unknown"
 
 

@@ -118,7 +118,6 @@ def _decodes(trace: EngineTrace, step: Ints, graph: Ints) -> Bools:
 
 
 def _reduced(ufunc: np.ufunc, values: npt.NDArray[np.generic], first: Ints) -> Ints:
-    """Reduce each stretch of values that begins at one of `first`."""
     found: Ints = ufunc.reduceat(values, first) if first.size else np.zeros(0, dtype=np.int64)
     return found
 
@@ -150,7 +149,6 @@ class OperatorTable:
     prompt_phase: Phase = Phase.PREFILL
 
     def rows_of(self, runs: OperatorRuns) -> Ints:
-        """Return the row of each run."""
         rows: Ints = self.first_rows[runs.graph] + runs.node
         return rows
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
 
 import numpy as np
 
 from perfsuite.records.engine_trace import NOTHING, Ints
 from perfsuite.records.events import Phase
+from perfsuite.records.op_cost import OpCost
 from perfsuite.trace.operators import RecordedOperator
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
 
@@ -79,7 +79,6 @@ class LineFit:
     deviations_ratio: tuple[float | None, ...]
 
     def at(self, x: float) -> float:
-        """Return the line's y at x."""
         return self.intercept + self.slope * x
 
 
@@ -118,20 +117,8 @@ _WRITES, _WRITE_BYTES = "mem_access_wr", 16
 _STALLED, _CYCLES = ("stall_backend", "stalled-cycles-backend"), "cycles"
 
 
-class Work(Protocol):
-    """What an operator computes and moves."""
-
-    @property
-    def flops(self) -> int:
-        """Operations, a multiply-accumulate being 2."""
-
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes read and written."""
-
-
 #: Costs an operator; None where no cost is known.
-CostOf = Callable[[RecordedOperator], Work | None]
+CostOf = Callable[[RecordedOperator], OpCost | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +126,6 @@ class DimensionTime:
     """All runs of one type of operator at one set of dimensions."""
 
     dimensions: Dimensions
-    #: Roles that have them.
     roles: tuple[str, ...]
     n: int
     median_ns: float

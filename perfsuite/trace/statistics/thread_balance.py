@@ -42,7 +42,6 @@ class ThreadShare:
 
     @property
     def busy_ratio(self) -> float:
-        """Busy over busy and waiting."""
         total_ns = self.busy_ns + self.waiting_ns
         return self.busy_ns / total_ns if total_ns else 0.0
 
@@ -63,7 +62,6 @@ class RoleBalance:
 
     @property
     def is_on_one_thread(self) -> bool:
-        """Whether one thread works while the others idle."""
         others = self.n_threads / self.balance_ratio - 1.0
         return self.n_threads > 1 and others < _IDLE_RATIO * (self.n_threads - 1)
 
@@ -141,7 +139,6 @@ def least_thread_time(runs: OperatorRuns) -> int:
 
 
 def _evaluation_spans(thread: Ints, evaluation: Ints, start_ns: Ints, end_ns: Ints) -> Ints:
-    """Return for each thread the length of all evaluations that it took part in, ns."""
     numbers, where = np.unique(evaluation, return_inverse=True)
     first, last = np.full(numbers.size, np.iinfo(np.int64).max), np.zeros(numbers.size, dtype=np.int64)
     np.minimum.at(first, where, start_ns)

@@ -37,7 +37,6 @@ class Steps:
 
     @property
     def is_decode(self) -> Ints:
-        """Positions of the steps of one token."""
         return np.flatnonzero(self.n_tokens == 1)
 
 
@@ -68,7 +67,6 @@ def _evaluated(runs: OperatorRuns, table: OperatorTable) -> tuple[Ints, Ints, In
 
 
 def _positions(number: Ints, runs: OperatorRuns, table: OperatorTable) -> Ints:
-    """Return the positions that attention works on in each step; 0 where they are not known."""
     known = np.array([0 if each is None else each for each in table.n_positions], dtype=np.int64)
     found = np.zeros(number.size, dtype=np.int64)
     if number.size and len(runs):

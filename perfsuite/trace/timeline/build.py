@@ -127,8 +127,6 @@ def build_timeline(trace: EngineTrace) -> Timeline:
 
 @dataclass(slots=True)
 class _Layout:
-    """What has been laid out so far."""
-
     tracks: list[Track]
     labels: list[Label] = field(default_factory=list)
     slices: list[Slices] = field(default_factory=list)

@@ -63,7 +63,6 @@ class DueParts:
 
     #: Position among the trace's events.
     at: Ints
-    #: Number of the run.
     run: Ints
     thread: Ints
     due_ns: Ints

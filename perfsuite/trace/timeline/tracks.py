@@ -57,7 +57,6 @@ SLICE_DTYPE = np.dtype(
 #: A counter's value from `ns` on.
 POINT_DTYPE = np.dtype([("ns", "<i8"), ("value", "<i8"), ("track", "<i4")])
 
-#: One-dimensional arrays of `SLICE_DTYPE` and `POINT_DTYPE`.
 Slices = npt.NDArray[np.void]
 Points = npt.NDArray[np.void]
 
@@ -130,7 +129,6 @@ class Labelled:
     of_event: Ints
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> Labelled:
-        """Return those of some of the events."""
         return Labelled(labels=self.labels, of_event=self.of_event[chosen])
 
 
@@ -179,7 +177,6 @@ def _operator_label(node: Node) -> Label:
 
 
 def _values(events: Events, kind: EventKind) -> Ints:
-    """Return what distinguishes the events of a kind."""
     if kind is EventKind.THREAD_STATE:
         states: Ints = (events["value"] << 16) + (events["cpu"].astype(np.int64) + 1)
         return states

@@ -21,8 +21,7 @@ from perfsuite.expectation.roofline.row_works import (
     stored_values,
 )
 from perfsuite.records.events import Phase
-from perfsuite.records.llama_bench import BenchRun
-from perfsuite.records.llama_bench_file import read_llama_bench
+from perfsuite.records.llama_bench import BenchRun, read_llama_bench
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.synthetic import write_synthetic
 from perfsuite.workload.weights import Weights, resolve

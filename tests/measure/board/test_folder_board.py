@@ -102,7 +102,7 @@ def _a_link(results: Path) -> None:
         (_changed(lambda plain: {"message": pack([1, 2]), "sha256": sha256(pack([1, 2]))}), "holds no message"),
         (lambda results: (results / "passwd").write_text("x"), "passwd is not an answer of this plan"),
         (_a_link, "0001 is not an answer of this plan"),
-        (lambda results: os.truncate(results / "0001", 300 << 20), "is the most"),
+        (lambda results: os.truncate(results / "0001", 300 << 20), "has more than"),
         (lambda results: [path.unlink() for path in results.iterdir()], "holds no answer"),
     ],
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.records.attribution import UniformShift
-from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.records.outcome import Judgement, Outcome, UniformShift, told_judgement
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.findings import Finding, UndecidedGroup, failures, improvements, undecided_groups
 from perfsuite.report.reproduce import reproductions

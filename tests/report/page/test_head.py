@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.attribution import Attribution, UniformShift
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Attribution, Outcome, UniformShift
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.page.findings import failures
 from perfsuite.report.page.head import MAX_LINES, Answer, Head, answer_of, page_head

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from perfsuite.records.events import Node, Tensor
 from perfsuite.testing.engine_traces import node, small_graph, tensor
 from perfsuite.testing.large_trace import decode_graph
-from perfsuite.trace.graph.edges import operator_bytes, sources_of, tensor_bytes
-from perfsuite.trace.graph.paths import Interval, critical_path, siblings_of
+from perfsuite.trace.graph.edges import Interval, critical_path, operator_bytes, siblings_of, sources_of, tensor_bytes
 
 
 def quantized(name: str, ne: tuple[int, ...]) -> Tensor:

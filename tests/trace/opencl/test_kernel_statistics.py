@@ -7,8 +7,8 @@ import pytest
 
 from perfsuite.records.opencl_commands import Commands, CommandType
 from perfsuite.trace.opencl.device_clock import align
+from perfsuite.trace.opencl.kernel_samples import filled
 from perfsuite.trace.opencl.kernel_statistics import Spread, kernel_statistics, occupied_times
-from perfsuite.trace.opencl.known_times import filled
 
 from ...synthetic_opencl import EPOCH_NS, command, queue, trace
 

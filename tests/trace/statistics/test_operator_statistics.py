@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import hypot
 
 import numpy as np
 import pytest
 
 from perfsuite.records.events import Node, Phase
+from perfsuite.records.op_cost import OpCost
 from perfsuite.testing.engine_traces import engine_trace, node, tensor
 from perfsuite.trace.operators import RecordedOperator, traced_operators
 from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
@@ -70,12 +70,6 @@ def linear(_step: int, position: int, _thread: int) -> int:
     return 2_000 + 64 * SIZES[position] if position < len(SIZES) else 500
 
 
-@dataclass(frozen=True)
-class Cost:
-    flops: int = 1_000
-    moved_bytes: int = 4_000
-
-
 def types(cost_of: CostOf | None = None) -> tuple[OperatorType, ...]:
     trace = law_trace(GRAPH, 10, linear)
     return operator_statistics(operator_runs(trace), operator_table(trace), (), cost_of)
@@ -95,8 +89,8 @@ def test_time_over_work_is_the_law() -> None:
 def test_rates_are_costs_over_the_median() -> None:
     """1000 FLOPs and 4000 bytes in 500 ns are 2 GFLOP/s and 8 GB/s."""
 
-    def cost_of(operator: RecordedOperator) -> Cost | None:
-        return Cost() if operator.op == "RMS_NORM+MUL" else None
+    def cost_of(operator: RecordedOperator) -> OpCost | None:
+        return OpCost(flops=1_000, read_bytes=4_000) if operator.op == "RMS_NORM+MUL" else None
 
     products, norms = types(cost_of)
     assert (norms.dimensions[0].flops_per_s, norms.dimensions[0].bytes_per_s) == (2e9, 8e9)

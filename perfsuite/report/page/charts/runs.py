@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 
 from perfsuite.records.outcome import Judgement
-from perfsuite.records.run_file import RunFile
-from perfsuite.records.run_json import moment_of
+from perfsuite.records.run_file import RunFile, moment_of
 from perfsuite.report.charts.axes import linear_axis
 from perfsuite.report.charts.svg import Canvas
 from perfsuite.report.page.charts.figure import Figure, Point, case_name, lines_plot

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.errors import BaselineError
-from perfsuite.verdict.approval import approval_text, approve, checked_reason, notable
-from perfsuite.verdict.changes import CaseChange, case_changes
+from perfsuite.verdict.changes import CaseChange, approval_text, approve, case_changes, checked_reason, notable
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
 
 A, B, C = "phase/a/b/decode", "phase/a/b/prefill", "phase/a/b/copy"

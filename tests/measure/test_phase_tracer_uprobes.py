@@ -9,8 +9,8 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
+from perfsuite.measure.phase_tracer import PMU_TYPE, outermost, paired_calls, traced_calls
 from perfsuite.measure.plan import LlamaPlan, UprobePlan
-from perfsuite.measure.uprobes import PMU_TYPE, outermost, paired_calls, traced_calls
 from perfsuite.records.call_trace import TracedCall, TracedFunction
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.call_spans import CallPattern, call_spans

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perfsuite.records.engine_trace import Times
-from perfsuite.trace.opencl.clock_fit import MOST_RATE, fitted
+from perfsuite.trace.opencl.device_clock import MOST_RATE, fitted
 
 S = 1_000_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.verdict.device_change import device_change
+from perfsuite.verdict.drift import device_change
 from perfsuite.verdict.entry import StoredSession
 
 SESSION = StoredSession(

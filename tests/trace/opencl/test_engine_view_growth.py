@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.records.opencl_commands import Commands
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
-from perfsuite.trace.opencl.kernel_growth import LEAST_STEPS, kernel_growth, step_totals
+from perfsuite.trace.opencl.engine_view import LEAST_STEPS, kernel_growth, step_totals
 
 from ...synthetic_opencl import EPOCH_NS, command, trace
 

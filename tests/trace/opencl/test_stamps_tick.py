@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfsuite.trace.opencl.clock_tick import measured_tick_ns, resolved_center, tick_error_ns
+from perfsuite.trace.opencl.stamps import measured_tick_ns, resolved_center, tick_error_ns
 
 
 def stamped(tick_ns: float, n: int, longest_ns: int, seed: int = 3) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

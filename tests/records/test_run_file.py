@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.records.run_json import moment_of
+from perfsuite.records.run_file import moment_of
 
 
 @pytest.mark.parametrize(
