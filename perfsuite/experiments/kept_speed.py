@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean, variance
 
 from perfsuite.experiments.pairs import Pair
-from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.measure.probes import COMPUTE_FLOPS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.outcome import CaseSamples

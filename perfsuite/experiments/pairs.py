@@ -15,12 +15,16 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan
 from perfsuite.measure.schedule import Payload, Series, Witness, pair_complaint, pairs_of
-from perfsuite.records.case import Case
+from perfsuite.records.case import Case, Expectation
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
+from perfsuite.records.outcome import LEAST_PAIRS, Judgement
 from perfsuite.trace.samples import ReplicateSamples, faster_half_mean, replicate_samples
 from perfsuite.verdict.allowance import step_of
+from perfsuite.verdict.device_change import device_change
+from perfsuite.verdict.entry import StoredSession
+from perfsuite.verdict.judge_pairs import judge_pairs
 from perfsuite.verdict.outputs import OutputErrors, other_outputs, output_errors
-from perfsuite.verdict.pairs import LOOKS
+from perfsuite.verdict.pairs import LOOKS, PairedVerdict, Pairs
 
 #: A case is worth more pairs from this share of its phase on, or from this time on.
 _WEIGHTY_RATIO = 0.01
@@ -232,3 +236,52 @@ def _complete(case: Case, pairs: Sequence[Pair]) -> list[Pair]:
 def _times_ns(case: Case, side: Iterable[ReplicateSamples]) -> tuple[int, ...]:
     """Return what the processes of a side took that measured a positive time."""
     return tuple(taken_ns for each in side if (taken_ns := each.of_case(case) or 0) > 0)
+
+
+def paired_judgements(
+    cases: Sequence[Case],
+    sides: Pairs,
+    verdicts: Mapping[str, PairedVerdict],
+    margins: Mapping[str, float],
+    problems: Callable[[Case], tuple[str, ...]],
+    expect: Callable[[Case], Expectation],
+    *,
+    is_alike: Callable[[Case], bool] = lambda case: True,
+    step_share_ratio: float = 0.0,
+) -> dict[str, Judgement]:
+    """Judge each case of a paired comparison by what its pairs say, and by what is expected of it.
+
+    The floor is that of the old side too, where `is_alike`: it does the same work.
+    """
+    return {
+        case.case_id: judge_pairs(
+            case,
+            sides.get(case.case_id, ((), ())),
+            verdicts.get(case.case_id),
+            margin_ratio=margins.get(case.case_id, 0.0),
+            problems=problems(case),
+            expectation=expected,
+            old_floor_ns=expected.floor_ns if is_alike(case) else None,
+            step_share_ratio=step_share_ratio,
+        )
+        for case in cases
+        for expected in (expect(case),)
+    }
+
+
+def device_notes(
+    config: RunConfig, session: StoredSession, judgements: Mapping[str, Judgement], differences: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Say whether the device is as it was when the session of the baseline was recorded."""
+    change = device_change(
+        session,
+        {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()},
+        spread_ratio=config.session_spread_ratio,
+        differences=differences,
+    )
+    return (change.text,)
+
+
+def too_few(series: Series[Any]) -> tuple[str, ...]:
+    """Complain where an interruption or competition left fewer pairs than any verdict needs."""
+    return tuple(filter(None, [series.shortage("pairs", is_enough=len(series.valid) >= LEAST_PAIRS)]))

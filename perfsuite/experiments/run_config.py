@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.records.case import Case
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.outcome import SUSPECT_EXIT
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
@@ -47,6 +48,10 @@ class Margins:
         """Return the margin of a case: command line, marker on the test, ini file, device profile, default."""
         sources = (self.command_line.find(kind), marker, self.ini.find(kind), self.profile.find(kind))
         return next((ratio for ratio in sources if ratio is not None), default)
+
+    def of_cases(self, cases: Iterable[Case], markers: Mapping[str, float | None]) -> dict[str, float]:
+        """Return the margin of each case by its id; `markers` has those on the tests."""
+        return {case.case_id: self.margin_ratio(case.kind, markers.get(case.case_id)) for case in cases}
 
     def mentions(self, kind: str) -> bool:
         """Whether a source mentions this very kind."""
@@ -152,6 +157,11 @@ class RunConfig:
     outputs: OutputRequest = field(default_factory=OutputRequest)
     #: When it began, by `time.monotonic`.
     began_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether times are measured; on some devices work is counted alone."""
+        return self.profile.counts_for is None
 
     @property
     def is_against(self) -> bool:

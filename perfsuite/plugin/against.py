@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.experiments.engine_replicates import llama_fingerprint
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.experiments.stored import open_baselines
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.engine_store import engine_folder
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.option_table import AGAINST_ARGUMENTS
 from perfsuite.workload.ggml_types import GGML_TYPES
@@ -46,27 +43,6 @@ def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True)
         raise pytest.UsageError(f"--{next(iter(given)).replace('_', '-')}: {error}") from None
     told = ", ".join(f"{_KINDS[name]} {value}" for name, value in given.items())
     return replace(config, old=replace(old, inject_op=None, inject_phases=()), old_text=told)
-
-
-def with_stored_side(config: RunConfig) -> RunConfig:
-    """Return the run with the engine that made its baseline as the old side, where that is at hand.
-
-    Without it the stored times alone judge. Pairs of an OpenCL backend have no trace of kernels, and prompts of many
-    lengths are not paired: these are judged by stored times, too.
-
-    Raises PerfsuiteError: the baselines cannot be read, or the stored engine is damaged.
-    """
-    is_paired = config.baseline_mode == "compare" and config.old is None and config.opencl is None
-    if not is_paired or config.prompt_lengths:
-        return config
-    found = open_baselines(config).at_hand("llama", llama_fingerprint(config, ""))
-    if found is None:
-        return config
-    (session, differences), folder = found
-    engine = config.board.find_engine(engine_folder(folder))
-    old = replace(config, other_engine=engine, inject_op=None, inject_phases=())
-    text = f"the build of the baseline of {session.recorded_at[:16]}"
-    return replace(config, old=old, old_text=text, old_session=session, old_differences=differences)
 
 
 def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arguments: str | None) -> RunConfig:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.kernel_replicates import kernel_samples, tick_of
+from perfsuite.experiments.kernel_samples import kernel_samples, tick_of
 from perfsuite.experiments.session import PerfSession
 from perfsuite.measure.counted_call import counted_call
 from perfsuite.plugin.margins import marker_margin
@@ -21,6 +21,8 @@ from perfsuite.report.exports.junit import case_properties, run_properties
 if TYPE_CHECKING:
     import pyopencl as cl
     from hypothesis.strategies import DataObject
+
+    from perfsuite.experiments.shapes.hunts import ShapeHunts
 
 SESSION_KEY = pytest.StashKey[PerfSession]()
 #: No latency; what is written must be read again.
@@ -50,15 +52,16 @@ class Perf:
 
     def hunt(self, case_id: str, data: DataObject) -> None:
         """Let a hunt draw a shape and judge it; the hunt's own verdict follows when Hypothesis is done."""
-        hunts = self._session.hunts
-        hunt = None if hunts is None else hunts.hunt(case_id)
+        hunt = self._hunts(case_id).hunt(case_id)
         if hunt is not None:
             hunt.example(data)
 
+    def _hunts(self, case_id: str) -> ShapeHunts:
+        return cast("ShapeHunts", self._session.experiment(self._session.cases[case_id].kind))
+
     def conclude_hunt(self, case_id: str) -> None:
         """Judge a hunt by all its shapes: pass, fail or skip this test by the outcome."""
-        if self._session.hunts is not None:
-            self._session.hunts.finish(case_id)
+        self._hunts(case_id).finish(case_id)
         self.judge(case_id)
 
     def holds(self, name: str) -> None:

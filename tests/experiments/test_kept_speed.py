@@ -17,7 +17,7 @@ from perfsuite.experiments.kept_speed import (
     with_speed_problems,
 )
 from perfsuite.experiments.pairs import Pair
-from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.samples import ReplicateSamples

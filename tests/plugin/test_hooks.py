@@ -175,7 +175,7 @@ def test_what_no_case_claims_is_invalid(runs: HostRuns, monkeypatch: pytest.Monk
 
     known = module.operator_cases
     monkeypatch.setattr(
-        "perfsuite.experiments.enumeration.operator_cases",
+        "perfsuite.experiments.phases.experiment.operator_cases",
         lambda workload: (case for case in known(workload) if case.role != "ffn_up"),
     )
     runs()

@@ -11,12 +11,12 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.binding.overhead import BindingSide, side_of
-from perfsuite.experiments.engine_pairs import PairedGroup, paired_judgements, too_few
-from perfsuite.experiments.engine_replicates import lost_events
-from perfsuite.experiments.pairs import lost_of, other_outputs_of
+from perfsuite.experiments.engine_runs import lost_events
+from perfsuite.experiments.pairs import lost_of, other_outputs_of, paired_judgements, too_few
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, GroupWitness
+from perfsuite.experiments.replicates import GroupWitness
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.measure.engine import other_declaration
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import BindingPlan, LlamaPlan
@@ -24,7 +24,6 @@ from perfsuite.measure.schedule import Payload, Series, pair_complaint
 from perfsuite.records.binding import ITL, TTFT, Door
 from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
-from perfsuite.records.observation import Observation
 from perfsuite.verdict.allowance import step_margin_ratio
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 from perfsuite.verdict.outputs import OutputErrors, output_errors
@@ -67,7 +66,7 @@ def measure_sides(
     *,
     n_pairs: int,
     n_turns: int,
-) -> tuple[PairedGroup, list[SidesTaken]]:
+) -> tuple[GroupSamples, list[SidesTaken]]:
     """Compare an old and a new plan by so many pairs; return also what each of them took.
 
     Raises MeasurementError: a worker of either side fails.
@@ -97,14 +96,6 @@ def measure_sides(
         share_ratio=1.0,
         lost={case_id: [both.lost for both in taken] for case_id in sides},
     )
-    group = GroupSamples(
-        samples={},
-        fingerprint={},
-        n_discarded=len(series.complaints),
-        notes=(*differing, *witness.notes),
-        observation=Observation(states=tuple(witness.states)),
-        broken_off_by=series.broken_off_by,
-    )
     judgements = paired_judgements(
         cases,
         sides,
@@ -114,7 +105,8 @@ def measure_sides(
         lambda case: NO_EXPECTATION,
         step_share_ratio=config.step_share_ratio,
     )
-    return PairedGroup(group=group, judgements=judgements), taken
+    group = witness.taken(series)
+    return replace(group, judgements=judgements, notes=(*differing, *group.notes)), taken
 
 
 def _sides(cases: Sequence[Case], taken: Sequence[SidesTaken]) -> Pairs:

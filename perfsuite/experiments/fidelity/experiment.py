@@ -10,7 +10,6 @@ from perfsuite.experiments.fidelity.limits import ENGINE_NAME, FIDELITY, MEAN_NA
 from perfsuite.experiments.fidelity.phases import COMPARED
 from perfsuite.experiments.fidelity.recording import N_PROCESSES, FidelityRequest, record_fidelity
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
-from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
@@ -38,7 +37,7 @@ LONG_KERNELS = (
 )
 
 
-def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, *_: object) -> tuple[Experiment, ...]:
     """Return the experiment of ``--perf-fidelity``."""
     check_generates(config.workload.weights.shape, "--perf-fidelity")
     return (FidelityExperiment(config=config),)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from perfsuite.experiments.engine_replicates import run_plan
-from perfsuite.experiments.forecasts import Forecasts
+from perfsuite.experiments.engine_runs import run_plan
 from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
 from perfsuite.experiments.overhead.recorder_sides import (
     CPU_COMPARISONS,
@@ -80,7 +79,7 @@ N_PAIRS = 12
 _MOST_GEN = 24
 
 
-def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, *_: object) -> tuple[Experiment, ...]:
     """Return the experiment of ``--perf-overhead``."""
     check_generates(config.workload.weights.shape, "--perf-overhead")
     return (OverheadExperiment(config=config),)

@@ -83,7 +83,7 @@ def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> K
     return KeptShapes(shapes=found, judges=judges)
 
 
-def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, forecasts: Forecasts, *_: object) -> tuple[Experiment, ...]:
     """Return the kept shapes and the hunts; `PerfsuiteError` where what was kept cannot be read."""
     assert config.shapes is not None, "nobody asked for shapes"
     judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)

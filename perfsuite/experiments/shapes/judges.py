@@ -85,11 +85,10 @@ class ShapeJudges:
         return ShapeCeilings.of_processor(ceilings, spread_ratio=self.config.profile.ceiling_spread_ratio)
 
     def _is_opencl_on_processor(self) -> bool:
-        from perfsuite.experiments.kernel_replicates import kernel_environment
         from perfsuite.measure.plan import DevicesPlan
 
         plan = DevicesPlan(platform=self._platform)
-        chosen = self.config.board.run(plan, extra_environment=kernel_environment(self.config))["chosen"]
+        chosen = self.config.board.run(plan, extra_environment=self.config.board.facts().opencl_environment)["chosen"]
         return bool(chosen["type"] == "cpu")
 
     def _forecasts(self) -> ShapeForecasts | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle
 from statistics import median
 
@@ -21,11 +21,12 @@ from perfsuite.experiments.binding.overhead import (
     run_pair,
 )
 from perfsuite.experiments.binding.pairs import measure_sides, refuse_other_engine
-from perfsuite.experiments.engine_pairs import PairedGroup
-from perfsuite.experiments.engine_replicates import llama_fingerprint, lost_events, run_plan
+from perfsuite.experiments.engine_runs import llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, Replicates, case_samples, collect_replicates
+from perfsuite.experiments.protocol import Experiment, Selection
+from perfsuite.experiments.replicates import Replicates, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples, case_samples
 from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import waiting_complaint
@@ -50,10 +51,15 @@ _FEW_TURNS, _FEW_GEN = 2, 4
 _BUDGET_OF_PAIR_S = 15.0
 
 #: What two sessions of a whole differ by, the native driver divided out (docs/results.md, 'Beneath llama-cpp-python').
-SESSION_SPREAD_RATIO = 0.03
+_SESSION_SPREAD_RATIO = 0.03
 
 _WHOLES = {TTFT: Phase.PREFILL, ITL: Phase.DECODE}
 _PARTS = {Door.CALLS: tuple(Part), Door.COMPLETION: tuple(part for part in Part if part is not Part.LOGITS)}
+
+
+def open_experiments(config: RunConfig, *_: object) -> tuple[Experiment, ...]:
+    """Return the experiment where there can be one: on this machine, of the very libraries that the binding brings."""
+    return (Binding(config=config),) if is_asked(config) else ()
 
 
 def is_asked(config: RunConfig) -> bool:
@@ -64,22 +70,6 @@ def is_asked(config: RunConfig) -> bool:
     return is_here and has_tokens and config.workload.is_alone and config.engine.is_packaged
 
 
-def binding_cases(config: RunConfig) -> Iterator[Case]:
-    """Enumerate the load, and by door the latencies, their parts, and what the binding adds to the native driver.
-
-    Percentiles are judged where a margin is stated for them.
-    """
-    prefix = f"{BINDING}/{config.workload.prefix}"
-    yield Case(case_id=f"{prefix}/load", kind=BINDING, role="load")
-    for door in Door:
-        for name, phase in _subjects(door):
-            role = f"{door.value}/{name}"
-            yield Case(case_id=f"{prefix}/{role}", kind=BINDING, phase=phase, role=role)
-        for name in PERCENTILES if config.margins.mentions(PERCENTILE) else ():
-            role = f"{door.value}/{name}"
-            yield Case(case_id=f"{prefix}/{role}", kind=PERCENTILE, phase=Phase.DECODE, role=role)
-
-
 def _subjects(door: Door) -> Iterator[tuple[str, Phase | None]]:
     yield from _WHOLES.items()
     yield from ((TOKENS_PER_S, None), (OVERHEAD, None))
@@ -88,67 +78,104 @@ def _subjects(door: Door) -> Iterator[tuple[str, Phase | None]]:
         yield from ((f"{whole}/{part.value}", phase) for part in parts)
 
 
-def n_binding_pairs(config: RunConfig) -> int:
-    """Return how many pairs of processes a run takes."""
-    return N_PAIRS if config.old is None else _n_beside(config) + LEAST_PAIRS
+@dataclass(kw_only=True)
+class Binding(Experiment):
+    """The cases of llama-cpp-python."""
+
+    config: RunConfig
+    kind: str = BINDING
+    kinds: Collection[str] = (BINDING, PERCENTILE)
+    has_reference: bool = True
+    shares_budget: bool = True
+
+    def cases(self) -> Iterator[Case]:
+        """Enumerate the load, and by door the latencies, their parts, and what the binding adds to the native driver.
+
+        Percentiles are judged where a margin is stated for them.
+        """
+        prefix = f"{BINDING}/{self.config.workload.prefix}"
+        yield Case(case_id=f"{prefix}/load", kind=BINDING, role="load")
+        for door in Door:
+            for name, phase in _subjects(door):
+                role = f"{door.value}/{name}"
+                yield Case(case_id=f"{prefix}/{role}", kind=BINDING, phase=phase, role=role)
+            for name in PERCENTILES if self.config.margins.mentions(PERCENTILE) else ():
+                role = f"{door.value}/{name}"
+                yield Case(case_id=f"{prefix}/{role}", kind=PERCENTILE, phase=Phase.DECODE, role=role)
+
+    def n_steps(self, case_ids: Collection[str]) -> int:
+        """Return the pairs of processes."""
+        return N_PAIRS if self.config.old is None else _n_beside(self.config) + LEAST_PAIRS
+
+    def session_spread_ratio(self, case_id: str, asked: float) -> float:
+        """Return that of the wholes, which follow the native driver beside them; tails do as well, less steadily."""
+        is_native = sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S)
+        is_whole = is_native and case_id.startswith(f"{BINDING}/") and not case_id.endswith(("-p95", "-p99"))
+        return min(asked, _SESSION_SPREAD_RATIO) if is_whole else asked
+
+    def steps_ns(self, group: GroupSamples) -> Mapping[Phase, float]:
+        """Return what a prompt and a token of a completion took, of which parts are shares."""
+        prefix = f"{BINDING}/{self.config.workload.prefix}/{Door.COMPLETION.value}"
+        found = {phase: group.samples.get(f"{prefix}/{whole}") for whole, phase in _WHOLES.items()}
+        return {phase: median(each.samples_ns) for phase, each in found.items() if each is not None and each.samples_ns}
+
+    def measure(self, case_ids: Selection, progress: ProgressLine) -> GroupSamples:
+        """Run pairs of both engines beneath the binding, else of the native driver and the binding for stored times.
+
+        Those that had competition are repeated up to once each. What the binding adds to the native driver is judged at
+        once in any case.
+
+        Raises MeasurementError: a process of either side fails at once.
+        """
+        config, cases = self.config, tuple(self.cases())
+        notes: tuple[str, ...] = ()
+        if config.old is not None:
+            try:
+                selected = [each for each in cases if each.case_id in case_ids]
+                return _measured_beside(config, config.old, selected, case_ids, progress)
+            except MeasurementError as error:  # if it is the new engine that fails, it fails once more below
+                notes = (f"the engine of the baseline does not run beneath this binding, so its times judge: {error}",)
+        plan = _plan(config, MOST_GEN)
+        replicates, pairs, problems = _beside_native(config, plan, progress, N_PAIRS, n_turns=_N_TURNS)
+        shown = [pair_of(payload).binding for payload in replicates.shown_payloads]
+        group = replace(
+            replicates.group,
+            samples={
+                case.case_id: case_samples(case, (each.samples_ns.get(case.role or "") for each in shown), problems)
+                for case in cases
+                if not is_overhead(case)
+            },
+            judgements=_overheads(cases, pairs, problems),
+            sentinels_ns={**replicates.group.sentinels_ns, **_natives_ns(pairs)},
+            notes=(*replicates.group.notes, *notes),
+            outputs=kept_outputs(plan, [each.binding.engine for each in pairs]),
+        )
+        return _described(config, plan, group, cases, shown)
 
 
 def _n_beside(config: RunConfig) -> int:
     return max(N_PAIRS, int(config.budget_s / _BUDGET_OF_PAIR_S))
 
 
-def measure_binding(
-    config: RunConfig, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
-) -> PairedGroup:
-    """Run pairs of both engines beneath the binding, else of the native driver and the binding for stored times.
-
-    Those that had competition are repeated up to once each. `margins` are those of the selected cases. What the binding
-    adds to the native driver is judged at once in any case.
-
-    Raises MeasurementError: a process of either side fails at once.
-    """
-    notes: tuple[str, ...] = ()
-    if config.old is not None:
-        try:
-            selected = [each for each in cases if each.case_id in margins]
-            return _measured_beside(config, config.old, selected, margins, progress)
-        except MeasurementError as error:  # if it is the new engine that fails, it fails once more below
-            notes = (f"the engine of the baseline does not run beneath this binding, so its times judge: {error}",)
-    plan = _plan(config, MOST_GEN)
-    replicates, pairs, problems = _beside_native(config, plan, progress, N_PAIRS, n_turns=_N_TURNS)
-    shown = [pair_of(payload).binding for payload in replicates.shown_payloads]
-    timed = [case for case in cases if not is_overhead(case)]
-    samples = {
-        case.case_id: case_samples(case, (each.samples_ns.get(case.role or "") for each in shown), problems)
-        for case in timed
-    }
-    group = replace(
-        replicates.group,
-        samples=samples,
-        sentinels_ns={**replicates.group.sentinels_ns, **_natives_ns(pairs)},
-        notes=(*replicates.group.notes, *notes),
-        outputs=kept_outputs(plan, [each.binding.engine for each in pairs]),
-    )
-    return _described(config, plan, group, cases, shown, _overheads(cases, pairs, problems))
-
-
 def _measured_beside(
-    config: RunConfig, old: RunConfig, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
-) -> PairedGroup:
+    config: RunConfig, old: RunConfig, cases: Sequence[Case], markers: Selection, progress: ProgressLine
+) -> GroupSamples:
     """Compare both engines beneath the binding, and the new one with the native driver."""
     refuse_other_engine(config)
     has_tails = any(case.kind == PERCENTILE for case in cases)
     n_turns, most_gen = (_N_TURNS, MOST_GEN) if has_tails else (_FEW_TURNS, _FEW_GEN)
     plan, timed = _plan(config, most_gen), [case for case in cases if not is_overhead(case)]
-    paired, taken = measure_sides(
+    margins = config.margins.of_cases(cases, markers)
+    group, taken = measure_sides(
         config, (_plan(old, most_gen), plan), timed, margins, progress, n_pairs=_n_beside(config), n_turns=n_turns
     )
-    group, overheads = paired.group, _overheads(cases, (), ())
+    overheads = _overheads(cases, (), ())
     if overheads and group.broken_off_by is None:
         replicates, pairs, problems = _beside_native(config, plan, progress, LEAST_PAIRS, n_turns=_FEW_TURNS)
-        group, overheads = replace(group, broken_off_by=replicates.broken_off_by), _overheads(cases, pairs, problems)
-    new = [both.new for both in taken]
-    return _described(config, plan, group, cases, new, {**paired.judgements, **overheads})
+        group = replace(group, broken_off_by=replicates.group.broken_off_by)
+        overheads = _overheads(cases, pairs, problems)
+    group = replace(group, judgements={**group.judgements, **overheads})
+    return _described(config, plan, group, cases, [both.new for both in taken])
 
 
 def _plan(config: RunConfig, most_gen: int) -> LlamaPlan:
@@ -184,11 +211,10 @@ def _described(
     group: GroupSamples,
     cases: Sequence[Case],
     sides: Sequence[BindingSide],
-    judgements: Mapping[str, Judgement],
-) -> PairedGroup:
+) -> GroupSamples:
     """Say what was measured, and what is shown of it and not judged."""
     version = sides[0].engine.engine_version if sides else "unknown"
-    group = replace(
+    return replace(
         group,
         fingerprint={
             **llama_fingerprint(config, version),
@@ -200,7 +226,6 @@ def _described(
         description=f"llama-cpp-python {_version()}, Python {platform.python_version()}",
         engine_version=version,
     )
-    return PairedGroup(group=group, judgements=judgements)
 
 
 def _natives_ns(pairs: Sequence[NativePair]) -> dict[str, tuple[int, ...]]:
@@ -208,23 +233,8 @@ def _natives_ns(pairs: Sequence[NativePair]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(round(each.native_ns[whole]) for each in pairs) for name, whole in names.items()}
 
 
-def steps_ns(config: RunConfig, group: GroupSamples) -> dict[Phase, float]:
-    """Return what a prompt and a token of a completion took, of which parts are shares."""
-    found = {
-        phase: group.samples.get(f"{BINDING}/{config.workload.prefix}/{Door.COMPLETION.value}/{whole}")
-        for whole, phase in ((TTFT, Phase.PREFILL), (ITL, Phase.DECODE))
-    }
-    return {phase: median(each.samples_ns) for phase, each in found.items() if each is not None and each.samples_ns}
-
-
-def is_beside_native(case_id: str) -> bool:
-    """Whether a case follows the native driver beside it as a whole; tails do as well, and are not as steady."""
-    is_native = sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S)
-    return is_native and not case_id.endswith(("-p95", "-p99"))
-
-
 def _unclaimed(config: RunConfig, cases: Sequence[Case], sides: Sequence[BindingSide]) -> dict[str, str]:
-    claimed = {case.role for case in (*cases, *binding_cases(config))}
+    claimed = {case.role for case in (*cases, *Binding(config=config).cases())}
     claimed |= {f"{door.value}/{name}" for door in Door for name in PERCENTILES}
     found = dict.fromkeys(subject for each in sides for subject in each.samples_ns if subject not in claimed)
     prefix = f"{BINDING}/{config.workload.prefix}"

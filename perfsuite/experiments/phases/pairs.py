@@ -6,19 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
-from typing import Any
 
 from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.experiments.engine_replicates import (
-    CheckedGraphs,
-    check_graphs,
-    llama_fingerprint,
-    lost_events,
-    run_plan,
-)
+from perfsuite.experiments.engine_runs import llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.kept_speed import pairs_speed_notes
 from perfsuite.experiments.pairs import (
     Pair,
+    device_notes,
     engine_record,
     lone_cases,
     lone_sides,
@@ -27,22 +21,24 @@ from perfsuite.experiments.pairs import (
     others_note,
     pair_of,
     pair_series,
+    paired_judgements,
     pairs_by_case,
+    too_few,
     weighty_cases,
 )
+from perfsuite.experiments.phases.replicates import CheckedGraphs, check_graphs
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, GroupWitness
+from perfsuite.experiments.replicates import GroupWitness
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.measure.plan import forecast_limit_s
 from perfsuite.measure.schedule import N_TURNS, Payload, Series
 from perfsuite.records.case import Case, Expectation
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord
-from perfsuite.records.outcome import LEAST_PAIRS, Judgement
+from perfsuite.records.outcome import LEAST_PAIRS
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.verdict.allowance import step_margin_ratio
-from perfsuite.verdict.device_change import device_change
-from perfsuite.verdict.entry import StoredSession
-from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
+from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 from perfsuite.verdict.pairs import (
     PairedVerdict,
     Pairs,
@@ -51,14 +47,6 @@ from perfsuite.verdict.pairs import (
     correlation_note,
     slower_at_worst,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedGroup:
-    """What a paired comparison gave."""
-
-    group: GroupSamples
-    judgements: Mapping[str, Judgement]
 
 
 def measure_pairs(
@@ -70,7 +58,7 @@ def measure_pairs(
     *,
     budget_ratio: float = 1.0,
     forecast_s: float | None = None,
-) -> PairedGroup:
+) -> GroupSamples:
     """Compare `config` with its old side, and judge each case by the margin of its id, and by what is expected of it.
 
     It takes `budget_ratio` of the run's budget, and half as much again where a case looks slower and is not
@@ -126,11 +114,11 @@ def measure_pairs(
     session, differences = config.old_session, config.old_differences
     changed = () if session is None else device_notes(config, session, judgements, differences)
     version = witness.first_new[0].engine_version if witness.first_new else "unknown"
-    group = GroupSamples(
-        samples={},
+    return replace(
+        witness.taken(series),
+        judgements=judgements,
         fingerprint=llama_fingerprint(config, version),
         peak_rss_bytes=witness.peak_rss_bytes or None,
-        n_discarded=len(series.complaints),
         notes=(
             *differing,
             *witness.notes,
@@ -145,41 +133,8 @@ def measure_pairs(
         f" (build {config.old.engine.build_id})",
         found={case.case_id: case for case in unexpected},
         observation=replace(witness.observer.observation(), states=tuple(witness.states)),
-        broken_off_by=series.broken_off_by,
         is_too_few=len(series.valid) < LEAST_PAIRS,
     )
-    return PairedGroup(group=group, judgements=judgements)
-
-
-def paired_judgements(
-    cases: Sequence[Case],
-    sides: Pairs,
-    verdicts: Mapping[str, PairedVerdict],
-    margins: Mapping[str, float],
-    problems: Callable[[Case], tuple[str, ...]],
-    expect: Callable[[Case], Expectation],
-    *,
-    is_alike: Callable[[Case], bool] = lambda case: True,
-    step_share_ratio: float = 0.0,
-) -> dict[str, Judgement]:
-    """Judge each case of a paired comparison by what its pairs say, and by what is expected of it.
-
-    The floor is that of the old side too, where `is_alike`: it does the same work.
-    """
-    return {
-        case.case_id: judge_pairs(
-            case,
-            sides.get(case.case_id, ((), ())),
-            verdicts.get(case.case_id),
-            margin_ratio=margins.get(case.case_id, 0.0),
-            problems=problems(case),
-            expectation=expected,
-            old_floor_ns=expected.floor_ns if is_alike(case) else None,
-            step_share_ratio=step_share_ratio,
-        )
-        for case in cases
-        for expected in (expect(case),)
-    }
 
 
 def _is_as_expected(case: Case, checked: CheckedGraphs) -> bool:
@@ -196,19 +151,6 @@ def is_alike(config: RunConfig) -> bool:
     return config.n_threads == config.old.n_threads and old == replace(
         new, engine_graphs=old.engine_graphs, image_graph=old.image_graph
     )
-
-
-def device_notes(
-    config: RunConfig, session: StoredSession, judgements: Mapping[str, Judgement], differences: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Say whether the device is as it was when the session of the baseline was recorded."""
-    change = device_change(
-        session,
-        {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()},
-        spread_ratio=config.session_spread_ratio,
-        differences=differences,
-    )
-    return (change.text,)
 
 
 @dataclass(kw_only=True)
@@ -304,8 +246,3 @@ def _margins_by_step(
         )
         for case in cases
     }
-
-
-def too_few(series: Series[Any]) -> tuple[str, ...]:
-    """Complain where an interruption or competition left fewer pairs than any verdict needs."""
-    return tuple(filter(None, [series.shortage("pairs", is_enough=len(series.valid) >= LEAST_PAIRS)]))

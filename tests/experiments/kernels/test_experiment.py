@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.experiments.kernel_replicates import lack_of_opencl
+from perfsuite.experiments.kernels.experiment import lack_of_opencl
 from perfsuite.measure.plan import KernelPlan
 from tests.fake_device import HostRuns
 

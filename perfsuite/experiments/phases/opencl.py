@@ -10,25 +10,19 @@ from itertools import chain
 from statistics import median
 from typing import Any
 
-from perfsuite.experiments.engine_replicates import (
-    REPETITIONS,
-    found_operators,
-    llama_fingerprint,
-    operator_shares,
-    run_plan,
-    unclaimed_operators,
-)
+from perfsuite.experiments.engine_runs import llama_fingerprint, run_plan
 from perfsuite.experiments.learnt_mapping import learnt_mapping
+from perfsuite.experiments.phases.replicates import REPETITIONS, operator_shares, operators_beside
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.recorder_traces import TracedRun, traced_run
-from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
+from perfsuite.experiments.replicates import collect_replicates
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples, case_samples
 from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.case import ENGINE_KERNEL, REST_ROLE, Case
 from perfsuite.records.events import KeptOutputs, Phase
-from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.observation import step_latencies, token_latencies
 from perfsuite.trace.opencl.device_clock import align
@@ -94,7 +88,7 @@ def measure_opencl(
     reduced = figures[: len(replicates.payloads)]
     version = figures[0].engine_version if figures else "unknown"
     samples = [each.samples for each in reduced]
-    found = found_operators(config, cases, samples)
+    found, unclaimed = operators_beside(config, cases, samples)
     return replace(
         replicates.group,
         samples={
@@ -102,13 +96,13 @@ def measure_opencl(
             for case in (*cases, *found)
         },
         fingerprint=llama_fingerprint(config, version),
-        unclaimed=unclaimed_operators(config, cases, samples),
+        unclaimed=unclaimed,
         found={case.case_id: case for case in found},
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
         notes=(*replicates.group.notes, *_notes(reduced)),
         outputs=tuple(chain.from_iterable(each.outputs for each in reduced)),
-        observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
+        observation=replace(replicates.group.observation, tokens=token_latencies([each.steps_ns for each in reduced])),
     )
 
 
