@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from perfsuite.errors import (
     AskedError,
@@ -16,14 +17,16 @@ from perfsuite.errors import (
     PlannedError,
     SaturatedError,
 )
-from perfsuite.experiments.forecasts import Forecasts
-from perfsuite.experiments.kept_speed import ceiling_time_ns, with_speed_problems
+from perfsuite.experiments.kept_speed import with_speed_problems
 from perfsuite.experiments.progress import ProgressLine, Terminal
 from perfsuite.experiments.protocol import Experiment, Selection
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.samples import GroupSamples
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
+
+if TYPE_CHECKING:
+    from perfsuite.experiments.forecasts import Forecasts
 
 
 @dataclass(kw_only=True)
@@ -165,6 +168,6 @@ class Measuring:
         progress.step("ceilings")
         started_s = time.monotonic()
         with suppress(AskedError):
-            self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
+            self._ceiling_times_ns.append(self.forecasts.probe())
         self.held = self.config.board.held()
         self._add_time("ceilings", started_s)

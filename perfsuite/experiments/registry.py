@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perfsuite.experiments.stored import StoredBaselines
 
 #: The group of entry points by which another wheel brings experiments.
-GROUP = "perfsuite.experiments"
+GROUP = _HERE = "perfsuite.experiments"
 
 #: The suite's own, in the order in which they are measured, each with what of a run asks for it: folders whose module
 #: ``experiment`` has ``open_experiments(config, forecasts, stored)``.
@@ -41,9 +41,9 @@ OWN: Mapping[str, Callable[[RunConfig], object]] = {
 _PREPARED = ("phases", "kernels")
 
 
-def load(experiment: str, module: str = "experiment") -> Any:
-    """Load a module of an experiment's folder."""
-    return import_module(f"perfsuite.experiments.{experiment}.{module}")
+def load(experiment: str) -> Any:
+    """Load an experiment's module."""
+    return import_module(f"{_HERE}.{experiment}.experiment")
 
 
 def prepared(config: RunConfig, stored: StoredBaselines, *, is_measured: bool) -> RunConfig:
@@ -56,12 +56,15 @@ def prepared(config: RunConfig, stored: StoredBaselines, *, is_measured: bool) -
     return config
 
 
-def open_experiments(config: RunConfig, forecasts: Forecasts, stored: StoredBaselines) -> tuple[Experiment, ...]:
-    """Return the experiments that the run asks for; nothing is measured yet.
+def open_experiments(
+    config: RunConfig, stored: StoredBaselines, *, asks_board: bool
+) -> tuple[Forecasts, tuple[Experiment, ...]]:
+    """Return what a run expects, and the experiments that it asks for; nothing is measured yet.
 
     Raises `PerfsuiteError` where an experiment's options are wrong, or nobody brings one that was named.
     """
-    return tuple(_opened(config, forecasts, stored))
+    forecasts = import_module(f"{_HERE}.forecasts").open_forecasts(config, asks_board=asks_board)
+    return forecasts, tuple(_opened(config, forecasts, stored))
 
 
 def _opened(config: RunConfig, forecasts: Forecasts, stored: StoredBaselines) -> Iterator[Experiment]:

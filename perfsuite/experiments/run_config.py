@@ -7,18 +7,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
-from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, build_logs
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.case import Case
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.outcome import SUSPECT_EXIT
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
-from perfsuite.verdict.entry import StoredSession
+
+if TYPE_CHECKING:
+    from perfsuite.expectation.llama_workload import LlamaWorkload
+    from perfsuite.experiments.shapes.request import HuntRequest
+    from perfsuite.measure.engine import Engine
+    from perfsuite.measure.opencl_backend import OpenClBackend
+    from perfsuite.verdict.entry import StoredSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

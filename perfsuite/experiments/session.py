@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import BaselineError, PerfsuiteError
-from perfsuite.experiments.forecasts import Forecasts, open_forecasts
 from perfsuite.experiments.measuring import Measuring
 from perfsuite.experiments.progress import Terminal
 from perfsuite.experiments.protocol import Experiment
@@ -18,17 +17,15 @@ from perfsuite.experiments.registry import load, open_experiments, prepared
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.samples import GroupSamples
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
-from perfsuite.records.attribution import Attribution
 from perfsuite.records.case import Case, Expectation, group_of_own, has_no_answer
 from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
-from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.compare import BaselineMatch, judge
 
 if TYPE_CHECKING:
-    from perfsuite.experiments.counted.own_calls import OwnCalls
-    from perfsuite.measure.counted_call import CountedCall
+    from perfsuite.experiments.forecasts import Forecasts
+    from perfsuite.experiments.own.experiment import OwnCalls
 
 
 @dataclass
@@ -47,6 +44,8 @@ class PerfSession:
     first_notes: tuple[str, ...] = ()
     started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
 
+    #: What tests have counted.
+    own_calls: OwnCalls | None = None
     #: What tests have asked of the experiments beside their cases.
     statements: dict[str, Statement] = field(default_factory=dict)
 
@@ -68,10 +67,9 @@ class PerfSession:
         return self._by_kind.get(kind)
 
     @cached_property
-    def own_calls(self) -> OwnCalls:
-        """What tests have counted."""
-        own: OwnCalls = load("counted", "own_calls").OwnCalls(config=self.config)
-        return own
+    def own(self) -> Any:
+        """What measures for tests of one's own, loaded when one asks for it."""
+        return load("own")
 
     @property
     def groups(self) -> dict[str, GroupSamples]:
@@ -137,14 +135,10 @@ class PerfSession:
         self.judgements[samples.case_id] = judgement
         return judgement
 
-    def judge_call(
-        self, name: str, call: CountedCall, *, limit_s: float, marker_margin: float | None = None
-    ) -> Judgement:
-        """Count a call for a test, and judge it by what was committed.
-
-        Raises MeasurementError: the call fails.
-        """
-        judgement = self.own_calls.judge(name, call, limit_s=limit_s, margin_ratio=marker_margin)
+    def judge_call(self, *call: Any, **limits: Any) -> Judgement:
+        """Count a call for a test, and judge it by what was committed, as `OwnCalls.judge` says."""
+        self.own_calls = self.own_calls or self.own.OwnCalls(config=self.config)
+        judgement: Judgement = self.own_calls.judge(*call, **limits)
         self.judgements[judgement.case_id] = judgement
         return judgement
 
@@ -170,8 +164,8 @@ class PerfSession:
         if is_interrupted:
             self._judge_measured()
         if self.config.baseline_mode == "record":
-            counts_own = "own_calls" in self.__dict__
-            kept = [counts_own and self.own_calls.keep(), *(each.keep() for each in self.experiments)]
+            own = () if self.own_calls is None else (self.own_calls,)
+            kept = [each.keep() for each in (*own, *self.experiments)]
             if not is_interrupted:
                 self._record(may_be_empty=any(kept))
         elif self._may_be_first:
@@ -256,10 +250,6 @@ class PerfSession:
         """Return the kinds of all cases, those that somebody else measured included."""
         own = {judgement.kind for judgement in self.judgements.values()}
         return own.union(case.kind for case in self.cases.values())
-
-    def attribution(self) -> Attribution:
-        """Say where the time of the phases went, and whether everything moved alike."""
-        return attribute(self.judgements.values(), margin_ratio=self.config.margins.margin_ratio("phase"))
 
     def baseline_notes(self) -> tuple[str, ...]:
         """Say what the stored baselines and the device show and no verdict does, and what is no baseline here."""
@@ -370,8 +360,7 @@ def open_session(config: RunConfig, *, asks_board: bool = True, is_measured: boo
     stored = open_baselines(config)
     if asks_board:
         config = prepared(config, stored, is_measured=is_measured)
-    forecasts = open_forecasts(config, asks_board=asks_board)
-    experiments = open_experiments(config, forecasts, stored)
+    forecasts, experiments = open_experiments(config, stored, asks_board=asks_board)
     return PerfSession(
         config=config,
         experiments=experiments,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.option_table import AGAINST_ARGUMENTS
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
+
+if TYPE_CHECKING:
+    from perfsuite.measure.engine import Engine
+    from perfsuite.measure.opencl_backend import OpenClBackend
 
 #: What each option names, in words.
 _KINDS = {"against": "build", "against_model": "model", "against_args": "settings"}

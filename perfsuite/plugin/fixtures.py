@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.kernel_samples import kernel_samples, tick_of
 from perfsuite.experiments.session import PerfSession
-from perfsuite.measure.counted_call import counted_call
 from perfsuite.plugin.margins import marker_margin
-from perfsuite.records.case import OPENCL, Expectation
+from perfsuite.records.case import Expectation
 from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.report.exports.junit import case_properties, run_properties
@@ -109,24 +107,14 @@ class Perf:
         The first launch is for `check`, which returns False, or raises, where the outputs are wrong. A launch that
         fails, fails the test.
         """
-        from perfsuite.measure.opencl_calls import OpenClCall  # brings pyopencl, which the caller has
-
-        call = OpenClCall(
-            case_id=f"{OPENCL}/{name}",
-            queue=queue,
-            kernel=kernel,
-            global_size=global_size,
-            local_size=local_size,
-            arguments=arguments,
-        )
         try:
-            records = call.rounds(self._session.config.n_replicates, check)
+            samples, fingerprint = self._session.own.KernelLaunch(
+                queue=queue, kernel=kernel, global_size=global_size, local_size=local_size, arguments=arguments
+            ).samples(name, self._session.config.n_replicates, check)
         except MeasurementError as error:
             pytest.fail(str(error), pytrace=False)
-        problems = () if records else ("the kernel computes wrongly: its check says so",)
-        samples = kernel_samples(call.case_id, records, problems, tick_of(records))
         expectation = Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=limit_ns)
-        return self._judged(samples, expectation, call.fingerprint)
+        return self._judged(samples, expectation, fingerprint)
 
     def count(
         self, name: str, function: Callable[..., object], *arguments: object, limit_s: float = 600.0
@@ -138,8 +126,9 @@ class Perf:
         """
         margin = marker_margin(self._request.node)
         try:
-            call = counted_call(function, arguments, self._request.module)
-            judgement = self._session.judge_call(name, call, limit_s=limit_s, marker_margin=margin)
+            judgement = self._session.judge_call(
+                name, function, arguments, self._request.module, limit_s=limit_s, margin_ratio=margin
+            )
         except MeasurementError as error:
             wrong = str(error)
         else:

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile, own_folders
 from perfsuite.errors import HistoryError, PerfsuiteError, lack_of, require
-from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
-from perfsuite.measure.environment import environment_opencl_vendors
-from perfsuite.measure.kernel_runtime import lack_of_driver
-from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO
+from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO, SWEEPS
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
-from perfsuite.plugin.conflicts import is_paired, refuse_conflicts
+from perfsuite.plugin.conflicts import refuse_conflicts
 from perfsuite.plugin.durations import asked_names, asked_seconds
 from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.registration import value_of
-from perfsuite.records.case import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.records.outcome import SUSPECT_EXIT
@@ -34,6 +29,9 @@ from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_S
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import MOST_TOKENS, Scenario, find_scenario
 from perfsuite.workload.weights import resolve
+
+if TYPE_CHECKING:
+    from perfsuite.measure.opencl_backend import OpenClBackend
 
 _OFF = "off"
 
@@ -154,7 +152,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         budget_s=asked_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
         inject_ratio=inject_ratio,
         model=model,
-        sweeps=asked_names("--perf-sweep", option.perf_sweep, tuple(SWEEPS)) if option.perf_sweep else (),
+        sweeps=asked_names("--perf-sweep", option.perf_sweep, SWEEPS) if option.perf_sweep else (),
         quick_calibration=option.perf_calibrate == "quick" and not (option.perf_plan or option.perf_ingest),
         is_planned=bool(option.perf_plan),
         long_sweeps=option.perf_long,
@@ -168,17 +166,9 @@ def _resolve(config: pytest.Config) -> RunConfig:
         prompt_lengths=lengths,
         origin=run_origin(config, run_id, engine),
         outputs=asked_outputs(config),
-        left_out=dict(_left_out(option, is_local=board.is_local)),
+        left_out={"history": lack} if not option.perf_history and (lack := lack_of("duckdb")) else {},
     )
     return on_backend(run, option) if board.is_local else run
-
-
-def _left_out(option: argparse.Namespace, *, is_local: bool) -> Iterator[tuple[str, str]]:
-    """Yield what nobody asked for by name and this machine has not what it needs for, with what brings that."""
-    if is_local and not is_paired(option) and (lack := lack_of_driver(environment_opencl_vendors())):
-        yield KERNELS, lack
-    if not option.perf_history and (lack := lack_of("duckdb")):
-        yield "history", lack
 
 
 def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:

@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import platform
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from statistics import median
+from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.binding.overhead import (
     LEAST_PAIRS,
     OVERHEAD,
+    WHOLES,
     BindingSide,
     NativePair,
     is_overhead,
     overhead_judgement,
     pair_of,
     run_pair,
+    side_of,
 )
-from perfsuite.experiments.binding.pairs import measure_sides, refuse_other_engine
 from perfsuite.experiments.engine_runs import llama_fingerprint, lost_events, run_plan
+from perfsuite.experiments.pairs import (
+    lost_by_case,
+    margins_by_step,
+    other_outputs_of,
+    pair_by,
+    paired_judgements,
+    pairs_by_case,
+    too_few,
+)
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment, Selection
-from perfsuite.experiments.replicates import Replicates, collect_replicates
+from perfsuite.experiments.replicates import GroupWitness, Replicates, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.samples import GroupSamples, case_samples
+from perfsuite.measure.engine import other_declaration
 from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
-from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.schedule import waiting_complaint
+from perfsuite.measure.plan import BindingPlan, LlamaPlan
+from perfsuite.measure.schedule import Payload, Series, pair_complaint, waiting_complaint
 from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, Door, Part
 from perfsuite.records.case import Case
 from perfsuite.records.events import Phase
@@ -37,6 +49,7 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.trace.binding import PERCENTILES, percentile_ns
 from perfsuite.units import format_ns
 from perfsuite.verdict.drift import NATIVE_ITL, NATIVE_TOKENS_PER_S, NATIVE_TTFT, sentinel_of
+from perfsuite.verdict.pairs import Suite, verdicts_at
 
 #: The kind of the cases, the first part of their ids, and the name of their group; percentiles are of another kind.
 BINDING, PERCENTILE = "binding", "percentile"
@@ -53,7 +66,6 @@ _BUDGET_OF_PAIR_S = 15.0
 #: What two sessions of a whole differ by, the native driver divided out (docs/results.md, 'Beneath llama-cpp-python').
 _SESSION_SPREAD_RATIO = 0.03
 
-_WHOLES = {TTFT: Phase.PREFILL, ITL: Phase.DECODE}
 _PARTS = {Door.CALLS: tuple(Part), Door.COMPLETION: tuple(part for part in Part if part is not Part.LOGITS)}
 
 
@@ -71,9 +83,9 @@ def is_asked(config: RunConfig) -> bool:
 
 
 def _subjects(door: Door) -> Iterator[tuple[str, Phase | None]]:
-    yield from _WHOLES.items()
+    yield from WHOLES.items()
     yield from ((TOKENS_PER_S, None), (OVERHEAD, None))
-    for whole, phase in _WHOLES.items():
+    for whole, phase in WHOLES.items():
         parts = (part for part in _PARTS[door] if whole == TTFT or part is not Part.TOKENIZE)
         yield from ((f"{whole}/{part.value}", phase) for part in parts)
 
@@ -116,7 +128,7 @@ class Binding(Experiment):
     def steps_ns(self, group: GroupSamples) -> Mapping[Phase, float]:
         """Return what a prompt and a token of a completion took, of which parts are shares."""
         prefix = f"{BINDING}/{self.config.workload.prefix}/{Door.COMPLETION.value}"
-        found = {phase: group.samples.get(f"{prefix}/{whole}") for whole, phase in _WHOLES.items()}
+        found = {phase: group.samples.get(f"{prefix}/{whole}") for whole, phase in WHOLES.items()}
         return {phase: median(each.samples_ns) for phase, each in found.items() if each is not None and each.samples_ns}
 
     def measure(self, case_ids: Selection, progress: ProgressLine) -> GroupSamples:
@@ -160,22 +172,60 @@ def _n_beside(config: RunConfig) -> int:
 def _measured_beside(
     config: RunConfig, old: RunConfig, cases: Sequence[Case], markers: Selection, progress: ProgressLine
 ) -> GroupSamples:
-    """Compare both engines beneath the binding, and the new one with the native driver."""
-    refuse_other_engine(config)
+    """Compare both engines beneath the binding, and the new one with the native driver.
+
+    Raises MeasurementError: a process fails, or the old engine was not made for the declarations that the binding has.
+    """
+    if other := other_declaration(old.engine, config.engine):
+        raise MeasurementError(f"its llama.h declares {other} otherwise than this binding does")
     has_tails = any(case.kind == PERCENTILE for case in cases)
     n_turns, most_gen = (_N_TURNS, MOST_GEN) if has_tails else (_FEW_TURNS, _FEW_GEN)
-    plan, timed = _plan(config, most_gen), [case for case in cases if not is_overhead(case)]
-    margins = config.margins.of_cases(cases, markers)
-    group, taken = measure_sides(
-        config, (_plan(old, most_gen), plan), timed, margins, progress, n_pairs=_n_beside(config), n_turns=n_turns
+    plans = _plan(old, most_gen), _plan(config, most_gen)
+    witness = GroupWitness(config=config, group=BINDING, what="pairs beneath llama-cpp-python", progress=progress)
+    series = Series(
+        take=_turns(config, plans, n_turns),
+        complain=pair_complaint,
+        keep=lambda payloads: pair_by(payloads, side_of),
+        witness=witness,
     )
-    overheads = _overheads(cases, (), ())
-    if overheads and group.broken_off_by is None:
-        replicates, pairs, problems = _beside_native(config, plan, progress, LEAST_PAIRS, n_turns=_FEW_TURNS)
+    with series.broken_off(by_failure=False):
+        series.extend(_n_beside(config))
+    timed = [case for case in cases if not is_overhead(case)]
+    pairs, margins, sides = series.valid, config.margins.of_cases(cases, markers), pairs_by_case(timed, series.valid)
+    lost = lost_events(side.engine for pair in pairs for side in (pair.old, pair.new))
+    differing, other_problems = other_outputs_of(config, pairs)
+    problems = (*other_problems, *too_few(series), *filter(None, (lost,)), *config.board.held().problems)
+    verdicts = verdicts_at(
+        sides,
+        margins_by_step(timed, margins, sides, pairs, config.step_share_ratio),
+        Suite(),
+        share_ratio=1.0,
+        lost=lost_by_case(timed, pairs),
+    )
+    judgements = paired_judgements(
+        timed, sides, verdicts, margins, lambda case: problems, step_share_ratio=config.step_share_ratio
+    )
+    group, overheads = witness.taken(series), _overheads(cases, (), ())
+    if overheads and series.broken_off_by is None:
+        replicates, natives, why = _beside_native(config, plans[1], progress, LEAST_PAIRS, n_turns=_FEW_TURNS)
         group = replace(group, broken_off_by=replicates.group.broken_off_by)
-        overheads = _overheads(cases, pairs, problems)
-    group = replace(group, judgements={**group.judgements, **overheads})
-    return _described(config, plan, group, cases, [both.new for both in taken])
+        overheads = _overheads(cases, natives, why)
+    group = replace(group, judgements={**judgements, **overheads}, notes=(*differing, *group.notes))
+    return _described(config, plans[1], group, cases, [pair.new for pair in pairs])
+
+
+def _turns(config: RunConfig, plans: tuple[LlamaPlan, LlamaPlan], n_turns: int) -> Callable[[], Sequence[Payload]]:
+    """Return what lets both engines take turns beneath the binding, with the same prompts and layouts drawn anew."""
+    order, leaders = random.Random(), cycle(random.sample((0, 1), 2))
+
+    def take() -> Sequence[Payload]:
+        seed = order.randrange(2**31)
+        drawn: Any = tuple(
+            BindingPlan(llama=replace(with_drawn_layout(each, order), seed=seed), has_sentinels=False) for each in plans
+        )
+        return config.board.run_in_turns(drawn, n_turns=n_turns, leader=next(leaders))
+
+    return take
 
 
 def _plan(config: RunConfig, most_gen: int) -> LlamaPlan:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from perfsuite.experiments.certificate.certificate import INJECTED_PHASES, CaseAnswer, Trial, Truth
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
-from perfsuite.experiments.compared_plans import ComparedPlans, ComparisonSetup, compare_plans
-from perfsuite.experiments.pairs import Pair
+from perfsuite.experiments.pairs import ComparedPlans, ComparisonSetup, compare_plans
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
@@ -53,7 +52,7 @@ def trial_of(truth: Truth, compared: ComparedPlans) -> Trial:
     )
 
 
-def peer_alarms(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
+def peer_alarms(pairs: Sequence[EnginePair]) -> dict[str, dict[str, bool]]:
     """Return what the rules of other tools say of the same processes, by rule and phase."""
     samples = {
         phase: PeerSamples(

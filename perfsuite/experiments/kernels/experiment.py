@@ -28,7 +28,9 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.samples import GroupSamples
 from perfsuite.experiments.stored import EngineSession, StoredBaselines
 from perfsuite.measure.engine_store import kernels_folder
+from perfsuite.measure.environment import environment_opencl_vendors
 from perfsuite.measure.kernel_record import KernelRecord
+from perfsuite.measure.kernel_runtime import lack_of_driver
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, others_complaint, replicates_of
 from perfsuite.records.case import KERNELS, Case
@@ -45,11 +47,12 @@ _ROUNDS, _MOST_PROCESSES = 16, 2
 
 
 def prepared(config: RunConfig, *_: object, **__: object) -> RunConfig:
-    """Return a run without kernels where its board has no device for them; the desk was asked for its own before."""
-    if config.board.is_local or config.is_against or KERNELS in config.left_out:
+    """Return a run without kernels where its board has no device for them."""
+    if config.is_against:
         return config
-    lack = lack_of_opencl(config)
-    return replace(config, left_out={**config.left_out, KERNELS: lack}) if lack else config
+    is_local = config.board.is_local
+    lack = lack_of_driver(environment_opencl_vendors()) if is_local else lack_of_opencl(config)
+    return replace(config, left_out={KERNELS: lack, **config.left_out}) if lack else config
 
 
 def open_experiments(config: RunConfig, forecasts: Forecasts, stored: StoredBaselines) -> tuple[Experiment, ...]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from statistics import median
 
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.experiments.engine_runs import llama_fingerprint, lost_events, run_plan
-from perfsuite.experiments.kept_speed import pairs_speed_notes
 from perfsuite.experiments.pairs import (
-    Pair,
+    EnginePair,
+    compare_series,
     device_notes,
     engine_record,
     lone_cases,
@@ -23,8 +21,8 @@ from perfsuite.experiments.pairs import (
     pair_series,
     paired_judgements,
     pairs_by_case,
+    pairs_speed_notes,
     too_few,
-    weighty_cases,
 )
 from perfsuite.experiments.phases.replicates import CheckedGraphs, check_graphs
 from perfsuite.experiments.progress import ProgressLine
@@ -34,16 +32,13 @@ from perfsuite.experiments.samples import GroupSamples
 from perfsuite.measure.plan import forecast_limit_s
 from perfsuite.measure.schedule import N_TURNS, Payload, Series
 from perfsuite.records.case import Case, Expectation
-from perfsuite.records.events import GRAPH_PHASES, EngineRecord
+from perfsuite.records.events import EngineRecord
 from perfsuite.records.outcome import LEAST_PAIRS
 from perfsuite.trace.observation import EngineObserver
-from perfsuite.verdict.allowance import step_margin_ratio
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 from perfsuite.verdict.pairs import (
     PairedVerdict,
-    Pairs,
     Suite,
-    compare_in_looks,
     correlation_note,
     slower_at_worst,
 )
@@ -162,7 +157,7 @@ class _Witness(GroupWitness):
     first_old: tuple[EngineRecord, ...] = ()
     first_new: tuple[EngineRecord, ...] = ()
     #: The pairs that were left out.
-    disturbed: list[Pair] = field(default_factory=list)
+    disturbed: list[EnginePair] = field(default_factory=list)
     peak_rss_bytes: int = 0
     #: Why the operators of a pair cannot be trusted, of the first such.
     lost: str | None = None
@@ -177,7 +172,7 @@ class _Witness(GroupWitness):
         if complaint is not None:
             self.disturbed.append(pair_of(payloads))
 
-    def keep(self, payloads: Sequence[Payload]) -> Pair:
+    def keep(self, payloads: Sequence[Payload]) -> EnginePair:
         """Look at a pair that can be used, and reduce it."""
         old, new = map(engine_record, payloads)
         self.first_old, self.first_new = self.first_old or (old,), self.first_new or (new,)
@@ -190,7 +185,7 @@ class _Witness(GroupWitness):
 
 def _compared(
     config: RunConfig,
-    series: Series[Pair],
+    series: Series[EnginePair],
     cases: Sequence[Case],
     margins: Mapping[str, float],
     progress: ProgressLine,
@@ -199,50 +194,14 @@ def _compared(
 
     A worker that fails at once is an error.
     """
-
-    def collect(n_pairs: int, is_extra: bool) -> Pairs:
-        progress.extend_to(n_pairs)
-        if series.broken_off_by is None:
-            with series.broken_off():
-                series.extend(n_pairs, is_extra=is_extra)
-        return pairs_by_case(cases, series.valid)
-
     problems: tuple[str, ...] = ()
     with series.broken_off():
         problems = config.board.held().problems
-    verdicts = compare_in_looks(
-        collect,
-        margins,
-        Suite.of(cases),
-        lost=lambda: lost_by_case(cases, series.valid),
-        margins_at=partial(_margins_by_step, config, series, cases, margins),
-        is_worth_it=lambda case_id: case_id in weighty_cases(cases, series.valid),
-        n_affordable=lambda: series.n_affordable,
+    verdicts = compare_series(
+        series, cases, margins, step_share_ratio=config.step_share_ratio, announce=progress.extend_to, keeps=True
     )
     with series.broken_off():
         problems = config.board.held().problems
     if isinstance(series.broken_off_by, LinkError):  # a board that is lost has said what it had to say
         problems = config.board.held().problems
     return verdicts, problems
-
-
-def _margins_by_step(
-    config: RunConfig, series: Series[Pair], cases: Sequence[Case], margins: Mapping[str, float], pairs: Pairs
-) -> dict[str, float]:
-    """Return the change that passes in each case, a share of its step where that is more."""
-    taken = series.valid
-    steps_ns = {
-        phase: median(pair.old.phase_ns[phase] for pair in taken)
-        for phase in GRAPH_PHASES
-        if taken and all(phase in pair.old.phase_ns for pair in taken)
-    }
-    return {
-        case.case_id: step_margin_ratio(
-            case,
-            margins[case.case_id],
-            case_ns=median(pairs[case.case_id][0]) if case.case_id in pairs else 0.0,
-            steps_ns=steps_ns,
-            share_ratio=config.step_share_ratio,
-        )
-        for case in cases
-    }

@@ -1,0 +1,1 @@
+"""Cases that tests of one's own measure, or count."""
