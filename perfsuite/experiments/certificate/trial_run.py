@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from perfsuite.experiments.certificate.certificate import INJECTED_PHASES, CaseAnswer, Trial, Truth
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
-from perfsuite.experiments.pairs import ComparedPlans, ComparisonSetup, compare_plans
+from perfsuite.experiments.pairs import ComparedPlans, ComparisonSetup, EnginePair, compare_plans
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
