@@ -21,6 +21,7 @@ import perfsuite.experiments.binding.experiment
 import perfsuite.experiments.fidelity.experiment
 import perfsuite.experiments.kernels.experiment
 import perfsuite.experiments.overhead.experiment
+import perfsuite.experiments.own.experiment
 import perfsuite.experiments.phases.experiment
 import perfsuite.experiments.roofline.experiment
 import perfsuite.experiments.run_outputs

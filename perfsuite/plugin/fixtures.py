@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.session import PerfSession
-from perfsuite.plugin.margins import marker_margin
+from perfsuite.plugin.values import marker_margin
 from perfsuite.records.case import Expectation
 from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome

@@ -19,14 +19,13 @@ from perfsuite.device.end_requests import EndRequests, requests_heard
 from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.session import PerfSession, open_session
-from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.plugin.against import with_old_side
 from perfsuite.plugin.board_options import is_to_measure, lists_by_board
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf
-from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
+from perfsuite.plugin.values import marker_margin
 
 _REQUESTS_KEY = pytest.StashKey[EndRequests]()
 
@@ -62,7 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     config.add_cleanup(config.stash[SESSION_KEY].close)
     if run.shapes is not None:
-        _prepare_hunts(run.shapes)
+        from perfsuite.experiments.shapes.profiles import register_profile  # brings Hypothesis
+
+        register_profile(run.shapes.budget)  # hunts are imported later, when they are collected
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args[:] = [str(cases_dir())]
 
@@ -235,13 +236,6 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
     if perf.config.is_planned and (lacking := {**perf.errors, **perf.measured.absences}):
         told = "; ".join(f"{name}: {why}" for name, why in lacking.items())
         raise pytest.UsageError(f"this run cannot be planned: {told}")
-
-
-def _prepare_hunts(request: HuntRequest) -> None:
-    """Let the hunts have the profile's settings; they are imported later, when they are collected."""
-    from perfsuite.experiments.shapes.profiles import register_profile  # brings Hypothesis
-
-    register_profile(request.budget)
 
 
 def _refuse_xdist(config: pytest.Config) -> None:

@@ -13,14 +13,12 @@ from perfsuite.device.profile import Profile, find_profile, own_folders
 from perfsuite.errors import HistoryError, PerfsuiteError, lack_of, require
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
-from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO, SWEEPS
+from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO, SHAPE_OPTIONS, SWEEPS
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
 from perfsuite.plugin.conflicts import refuse_conflicts
-from perfsuite.plugin.durations import asked_names, asked_seconds
-from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
-from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.registration import value_of
+from perfsuite.plugin.values import asked_margins, asked_names, asked_ratio, asked_seconds
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.records.outcome import SUSPECT_EXIT
@@ -31,6 +29,7 @@ from perfsuite.workload.scenario import MOST_TOKENS, Scenario, find_scenario
 from perfsuite.workload.weights import resolve
 
 if TYPE_CHECKING:
+    from perfsuite.experiments.shapes.request import HuntRequest
     from perfsuite.measure.opencl_backend import OpenClBackend
 
 _OFF = "off"
@@ -111,7 +110,7 @@ def _refuse_untimed(option: argparse.Namespace, profile: Profile) -> None:
 
 def _resolve(config: pytest.Config) -> RunConfig:
     option, own_dir = config.option, config.rootpath / ".perfsuite"
-    shapes = asked_hunts(config)
+    shapes = _shapes(config)
     profile = find_profile(option.perf_device, folders=own_folders(config.rootpath))
     cache_dir = user_cache()
     _refuse_untimed(option, profile)
@@ -120,8 +119,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
     model, run_id = option.perf_model or profile.default_model or DEFAULT_MODEL, new_run_id()
     weights = resolve(model, cache_dir=cache_dir / "models")
     board = asked_board(option, profile, run_id, cache_dir=cache_dir)
-    if board.is_local:
-        refuse_without_opencl(shapes)
+    if board.is_local and shapes is not None:
+        _refuse_without_opencl(shapes)
     engine = board.find_engine(None) if board.is_local else None
     run = RunConfig(
         profile=profile,
@@ -169,6 +168,23 @@ def _resolve(config: pytest.Config) -> RunConfig:
         left_out={"history": lack} if not option.perf_history and (lack := lack_of("duckdb")) else {},
     )
     return on_backend(run, option) if board.is_local else run
+
+
+def _shapes(config: pytest.Config) -> HuntRequest | None:
+    """Return which hunts for shapes the options ask for, if any."""
+    if config.option.perf_shapes is None:
+        if given := [name for name in SHAPE_OPTIONS if value_of(config.option, name) is not None]:
+            raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give --perf-shapes as well")
+        return None
+    from perfsuite.plugin.hunt_options import asked_hunts  # what the extra for shapes brings
+
+    return asked_hunts(config)
+
+
+def _refuse_without_opencl(shapes: HuntRequest) -> None:
+    from perfsuite.plugin.hunt_options import refuse_without_opencl  # as above
+
+    refuse_without_opencl(shapes)
 
 
 def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from perfsuite.experiments.engine_runs import run_plan
-from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
-from perfsuite.experiments.overhead.recorder_sides import (
+from perfsuite.experiments.overhead.measurement import (
+    COST_PHASES,
     CPU_COMPARISONS,
     OPENCL_COMPARISONS,
     Comparison,
+    Overhead,
     compare_recorders,
 )
 from perfsuite.experiments.progress import ProgressLine
