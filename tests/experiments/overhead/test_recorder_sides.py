@@ -16,7 +16,6 @@ from perfsuite.experiments.overhead.measurement import (
     EBPF_LEVELS,
     OPENCL_COMPARISONS,
     Overhead,
-    Side,
     compare_recorders,
 )
 from perfsuite.experiments.recorder_traces import RecorderTrace
