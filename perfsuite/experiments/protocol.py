@@ -67,9 +67,9 @@ class Experiment(ABC):
         """Judge one case; `reason` says why it was not measured, where it was not."""
         raise NotImplementedError
 
-    def statement(self, name: str) -> Statement | None:
-        """Check a statement; None where what it is about was not measured."""
-        return None
+    def statement(self, name: str, reason: str) -> Statement:
+        """Check a statement; `reason` says why what it is about was not measured, where that is known."""
+        raise NotImplementedError
 
     def expectation(self, case: Case) -> Expectation | None:
         """Return what is expected of a case that a reference judges; None leaves it to the run's forecasts."""

@@ -43,7 +43,6 @@ class PerfSession:
     #: What is said of the reference that the run has left for the next one.
     first_notes: tuple[str, ...] = ()
     started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
-
     #: What tests have counted.
     own_calls: OwnCalls | None = None
     #: What tests have asked of the experiments beside their cases.
@@ -88,12 +87,8 @@ class PerfSession:
     def statement(self, name: str) -> Statement:
         """Check a statement of an experiment; undecided, with the reason, where that could not be measured."""
         experiment = next(each for each in self.experiments if name in each.statements())
-        found = experiment.statement(name)
-        if found is None:
-            reason = self._reason(experiment.name) or "the sweeps were not measured"
-            found = Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
-        self.statements[name] = found
-        return found
+        self.statements[name] = experiment.statement(name, self._reason(experiment.name) or "")
+        return self.statements[name]
 
     @property
     def has_results(self) -> bool:
@@ -158,7 +153,8 @@ class PerfSession:
         for group in self.groups.values():
             for case_id, reason in group.unclaimed.items():
                 samples = CaseSamples(case_id=case_id, samples_ns=(), problems=(reason,))
-                self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
+                kind = case_id.partition("/")[0]
+                self.judgements[case_id] = self._judged(samples, kind, Expectation(), BaselineMatch())
             for case_id in group.found:
                 self.judgement(case_id)
         if is_interrupted:
