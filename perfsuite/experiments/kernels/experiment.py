@@ -51,7 +51,7 @@ def prepared(config: RunConfig, *_: object, **__: object) -> RunConfig:
     if config.is_against:
         return config
     is_local = config.board.is_local
-    lack = lack_of_driver(environment_opencl_vendors()) if is_local else lack_of_opencl(config)
+    lack = lack_of_driver(environment_opencl_vendors()) if is_local else _lack_of_opencl(config)
     return replace(config, left_out={KERNELS: lack, **config.left_out}) if lack else config
 
 
@@ -258,7 +258,7 @@ def _platform(config: RunConfig) -> str | None:
     return config.opencl_platform or config.profile.opencl_platform
 
 
-def lack_of_opencl(config: RunConfig) -> str | None:
+def _lack_of_opencl(config: RunConfig) -> str | None:
     """Return why a board has no device for the kernels; None where it has one, or a platform was named.
 
     A driver that crashes is no lack: its kernels are measured, and invalid.
