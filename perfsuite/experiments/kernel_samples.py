@@ -33,7 +33,8 @@ def kernel_samples(
     n_launches = sum(len(each.end_ns) for each in timed)
     dropped = tuple(dropped_text(timed)) if _n_dropped(timed) > MOST_DROPPED_RATIO * n_launches else ()
     samples = [(resolved_center(found, tick_ns), len(found)) for each in timed if (found := each.durations_ns)]
-    tick_error_ratio = max((_tick_error_ratio(each, n, tick_ns) for each, n in samples), default=0.0)
+    errors = (tick_error_ns(tick_ns, n) / center_ns if center_ns else float("inf") for center_ns, n in samples)
+    tick_error_ratio = max(errors, default=0.0)
     coarse = f"its launches are too short for the tick of the device's clock, {tick_ns} ns"
     too_short = (coarse,) if tick_error_ratio > MOST_TICK_ERROR_RATIO else ()
     return CaseSamples(
@@ -48,10 +49,6 @@ def tick_of(records: Iterable[KernelRecord]) -> int | None:
     """Return the tick of the device's clock, by all launches of a run."""
     times = [time_ns for record in records for time_ns in (*record.start_ns, *record.end_ns)]
     return measured_tick_ns(np.array(times, np.int64))
-
-
-def _tick_error_ratio(center_ns: float, n_launches: int, tick_ns: int | None) -> float:
-    return tick_error_ns(tick_ns, n_launches) / center_ns if center_ns else float("inf")
 
 
 def dropped_text(records: Sequence[KernelRecord]) -> Iterator[str]:

@@ -55,7 +55,7 @@ class GroupWitness(Witness):
         payload = payloads[-1]
         contention = Contention.from_plain(payload["contention"])
         seen = Watched.of(payload)
-        was_throttled = self._before.get("throttled")
+        was_throttled = self._before.get("throttled") if seen.was_throttled is None else seen.was_throttled
         self.states.append(
             MachineState(
                 group=self.group,
@@ -64,7 +64,7 @@ class GroupWitness(Witness):
                 load_average=self._before.get("load_average"),
                 cpu_mhz=self._before.get("cpu_mhz"),
                 temperature_celsius=self._before.get("temperature_celsius"),
-                throttled=_as_bool(was_throttled) if seen.was_throttled is None else seen.was_throttled,
+                throttled=None if was_throttled is None else bool(was_throttled),
                 battery_ratio=self._before.get("battery_ratio"),
                 power_watts=self._before.get("power_watts"),
                 waiting_ratio=_rounded(contention.waiting_ratio),
@@ -109,10 +109,6 @@ class GroupWitness(Witness):
             notes=tuple(self.notes),
             broken_off_by=series.broken_off_by,
         )
-
-
-def _as_bool(value: float | None) -> bool | None:
-    return None if value is None else bool(value)
 
 
 def _rounded(ratio: float | None) -> float | None:
@@ -189,12 +185,10 @@ def _sentinels_ns(payloads: Sequence[Payload]) -> dict[str, tuple[int, ...]]:
 def _competition(payloads: Sequence[Payload]) -> dict[str, float | None]:
     """Return the competition in the middle replicate."""
     contentions = [Contention.from_plain(payload["contention"]) for payload in payloads]
-    found = {
-        "waiting_ratio": [each.waiting_ratio for each in contentions],
-        "steal_ratio": [each.steal_ratio for each in contentions],
+    return {
+        "waiting_ratio": known_median([each.waiting_ratio for each in contentions]),
+        "steal_ratio": known_median([each.steal_ratio for each in contentions]),
     }
-    known = {name: [ratio for ratio in ratios if ratio is not None] for name, ratios in found.items()}
-    return {name: median(ratios) if ratios else None for name, ratios in known.items()}
 
 
 @dataclass(kw_only=True)
@@ -221,3 +215,9 @@ class _Witness(GroupWitness):
 def peak_rss_bytes(payloads: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the largest resident size of any process."""
     return max((payload["peak_rss_bytes"] for payload in payloads), default=None)
+
+
+def known_median(values: Sequence[float | None]) -> float | None:
+    """Return the median of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

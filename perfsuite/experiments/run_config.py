@@ -188,6 +188,18 @@ class RunConfig:
         return self.other_engine or self.board.facts().engine
 
     @property
+    def platform(self) -> str | None:
+        """Part of the name of the OpenCL platform; None takes the first that has a device."""
+        return self.opencl_platform or self.profile.opencl_platform
+
+    def backend_of(self, engine: Engine) -> OpenClBackend:
+        """Return the OpenCL backend that the board has for an engine.
+
+        Raises PerfsuiteError: there is no such platform, no backend for the engine, or no layer to follow it.
+        """
+        return self.board.instruments.opencl_backend(engine, self.platform)
+
+    @property
     def n_threads(self) -> int:
         """Threads of the engine."""
         return self.asked_threads or self.board.facts().default_threads

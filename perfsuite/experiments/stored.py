@@ -31,6 +31,9 @@ EngineSession = tuple[StoredSession, tuple[str, ...]]
 #: What has nothing stored to be compared with on this machine.
 _WITHOUT_REFERENCE = (Outcome.NEW, Outcome.INCOMPARABLE)
 
+#: What is no reference for later runs.
+_UNUSABLE = (Outcome.INVALID, Outcome.IMPOSSIBLE)
+
 #: What was judged, by group.
 Judgements = Mapping[str, Sequence[Judgement]]
 
@@ -117,7 +120,7 @@ class StoredBaselines:
 
     def record(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> tuple[str, ...]:
         """Add what was measured properly as a session of each group, and say how many cases went into which file."""
-        found = {name: [each for each in judgements[name] if _is_reference(each)] for name in groups}
+        found = {name: [each for each in judgements[name] if each.outcome not in _UNUSABLE] for name in groups}
         self._write(groups, found, recorded_at)
         counted = ((self.files(name)[0].path, len(cases)) for name, cases in found.items() if cases)
         return tuple(f"{format_count(n_cases, 'case')} recorded in {path}" for path, n_cases in counted)
@@ -243,7 +246,3 @@ def open_baselines(config: RunConfig) -> StoredBaselines:
     for name in sorted({*GROUP_OF_KIND.values(), OWN_GROUP}):
         stored.files(name)
     return stored
-
-
-def _is_reference(judgement: Judgement) -> bool:
-    return judgement.outcome not in (Outcome.INVALID, Outcome.IMPOSSIBLE)

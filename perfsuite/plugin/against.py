@@ -16,8 +16,7 @@ from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
 
 if TYPE_CHECKING:
-    from perfsuite.measure.engine import Engine
-    from perfsuite.measure.opencl_backend import OpenClBackend
+    pass
 
 #: What each option names, in words.
 _KINDS = {"against": "build", "against_model": "model", "against_args": "settings"}
@@ -51,19 +50,13 @@ def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arg
     old = config
     if library_dir is not None:
         engine = config.board.find_engine(Path(library_dir))
-        old = replace(old, other_engine=engine, opencl=old.opencl and _backend_of(config, engine))
+        old = replace(old, other_engine=engine, opencl=old.opencl and config.backend_of(engine))
     if model is not None:
         weights = resolve(model, cache_dir=config.cache_dir / "models")
         old = replace(old, workload=replace(old.workload, weights=weights))
     for argument in (arguments or "").split():
         old = _with_argument(old, argument)
     return old
-
-
-def _backend_of(config: RunConfig, engine: Engine) -> OpenClBackend:
-    """Return the backend that the board has for another engine."""
-    platform = config.opencl_platform or config.profile.opencl_platform
-    return config.board.instruments.opencl_backend(engine, platform)
 
 
 def _with_argument(config: RunConfig, argument: str) -> RunConfig:

@@ -194,7 +194,7 @@ def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:
     """
     if not _is_opencl(option):
         return run
-    opencl = run.board.instruments.opencl_backend(run.engine, run.opencl_platform or run.profile.opencl_platform)
+    opencl = run.backend_of(run.engine)
     settings = replace(run.workload.settings, flash_attn=_flash_attn(option.perf_flash_attn, opencl))
     return replace(run, opencl=opencl, workload=replace(run.workload, settings=settings))
 

@@ -66,6 +66,9 @@ _BUDGET_OF_PAIR_S = 15.0
 #: What two sessions of a whole differ by, the native driver divided out (docs/results.md, 'Beneath llama-cpp-python').
 _SESSION_SPREAD_RATIO = 0.03
 
+#: The sentinels that the native driver is, by what it takes beside the binding.
+_NATIVES = {NATIVE_TTFT: TTFT, NATIVE_ITL: ITL, NATIVE_TOKENS_PER_S: TOKENS_PER_S}
+
 _PARTS = {Door.CALLS: tuple(Part), Door.COMPLETION: tuple(part for part in Part if part is not Part.LOGITS)}
 
 
@@ -121,7 +124,7 @@ class Binding(Experiment):
 
     def session_spread_ratio(self, case_id: str, asked: float) -> float:
         """Return that of the wholes, which follow the native driver beside them; tails do as well, less steadily."""
-        is_native = sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S)
+        is_native = sentinel_of(case_id) in _NATIVES
         is_whole = is_native and case_id.startswith(f"{BINDING}/") and not case_id.endswith(("-p95", "-p99"))
         return min(asked, _SESSION_SPREAD_RATIO) if is_whole else asked
 
@@ -150,6 +153,7 @@ class Binding(Experiment):
         plan = _plan(config, MOST_GEN)
         replicates, pairs, problems = _beside_native(config, plan, progress, N_PAIRS, n_turns=_N_TURNS)
         shown = [pair_of(payload).binding for payload in replicates.shown_payloads]
+        natives_ns = {name: tuple(round(each.native_ns[whole]) for each in pairs) for name, whole in _NATIVES.items()}
         group = replace(
             replicates.group,
             samples={
@@ -158,7 +162,7 @@ class Binding(Experiment):
                 if not is_overhead(case)
             },
             judgements=_overheads(cases, pairs, problems),
-            sentinels_ns={**replicates.group.sentinels_ns, **_natives_ns(pairs)},
+            sentinels_ns={**replicates.group.sentinels_ns, **natives_ns},
             notes=(*replicates.group.notes, *notes),
             outputs=kept_outputs(plan, [each.binding.engine for each in pairs]),
         )
@@ -276,11 +280,6 @@ def _described(
         description=f"llama-cpp-python {_version()}, Python {platform.python_version()}",
         engine_version=version,
     )
-
-
-def _natives_ns(pairs: Sequence[NativePair]) -> dict[str, tuple[int, ...]]:
-    names = {NATIVE_TTFT: TTFT, NATIVE_ITL: ITL, NATIVE_TOKENS_PER_S: TOKENS_PER_S}
-    return {name: tuple(round(each.native_ns[whole]) for each in pairs) for name, whole in names.items()}
 
 
 def _unclaimed(config: RunConfig, cases: Sequence[Case], sides: Sequence[BindingSide]) -> dict[str, str]:

@@ -110,7 +110,7 @@ class Kernels(Experiment):
 
         Raises MeasurementError: a kernel does not build or run.
         """
-        board, environment = self.config.board, _environment(self.config)
+        board, environment = self.config.board, self.config.board.facts().opencl_environment
         with _built_folder(self.config) as built_dir:
             plan = replace(_plan(self.config, cases), built_dir=built_dir)
             replicates = collect_replicates(
@@ -164,7 +164,7 @@ class Kernels(Experiment):
             order_seed=random.randrange(1 << 32),
         )
         series = Series(
-            take=replicates_of(config.board, lambda: plan, extra_environment=_environment(config)),
+            take=replicates_of(config.board, lambda: plan, extra_environment=config.board.facts().opencl_environment),
             rules=(Rule(profile=config.profile, complain=others_complaint),),
             keep=itemgetter(0),
             witness=witness,
@@ -207,7 +207,7 @@ def _plan(config: RunConfig, cases: Sequence[Case]) -> KernelPlan:
     """Return the plan of one process."""
     return KernelPlan(
         case_ids=tuple(case.case_id for case in cases),
-        platform=_platform(config),
+        platform=config.platform,
         n_repetitions=_REPETITIONS,
         budget_ns=_PROCESS_BUDGET_NS,
         seed=0,
@@ -231,11 +231,6 @@ def description(device: Mapping[str, Any]) -> str:
     return f"{device['device_name']} ({device['platform_name']} {device['driver_version']})"
 
 
-def _environment(config: RunConfig) -> Mapping[str, str]:
-    """Return the variables with which a child finds the OpenCL runtimes."""
-    return config.board.facts().opencl_environment
-
-
 def opencl_device(config: RunConfig) -> dict[str, Any]:
     """Return the device that the kernels run on.
 
@@ -243,8 +238,10 @@ def opencl_device(config: RunConfig) -> dict[str, Any]:
     there.
     """
     try:
-        plan = DevicesPlan(platform=_platform(config))
-        chosen: dict[str, Any] = config.board.run(plan, extra_environment=_environment(config))["chosen"]
+        plan = DevicesPlan(platform=config.platform)
+        chosen: dict[str, Any] = config.board.run(plan, extra_environment=config.board.facts().opencl_environment)[
+            "chosen"
+        ]
     except AskedError:  # no plan depends on it
         return dict.fromkeys(("platform_name", "platform_version", "device_name", "driver_version", "type"), "unknown")
     except MeasurementError as error:
@@ -254,16 +251,12 @@ def opencl_device(config: RunConfig) -> dict[str, Any]:
     return chosen
 
 
-def _platform(config: RunConfig) -> str | None:
-    return config.opencl_platform or config.profile.opencl_platform
-
-
 def _lack_of_opencl(config: RunConfig) -> str | None:
     """Return why a board has no device for the kernels; None where it has one, or a platform was named.
 
     A driver that crashes is no lack: its kernels are measured, and invalid.
     """
-    if _platform(config):
+    if config.platform:
         return None
     try:
         opencl_device(config)

@@ -66,7 +66,7 @@ def open_mapping(config: RunConfig) -> KernelMapping:
         config.board,
         model=config.workload.weights.identity,
         cache_dir=config.cache_dir,
-        announce=_announce,
+        announce=lambda text: print(f"perfsuite: {text}", flush=True),  # pytest has not begun to report
     )
 
 
@@ -133,11 +133,11 @@ def _kernel_times(mapped: MappedRun) -> Iterator[tuple[tuple[Phase, str], int]]:
 
 
 def _case_samples(case: Case, figures: Sequence[_Replicate], problems: tuple[str, ...]) -> CaseSamples:
-    samples = case_samples(case, (_sample(case, each) for each in figures), problems)
     if case.kind != ENGINE_KERNEL or case.phase is None:
-        return samples
-    ratios = [each.error_ratio.get((case.phase, case.role or ""), 0.0) for each in figures]
-    return replace(samples, error_ratio=max(ratios, default=0.0))
+        return case_samples(case, (each.samples.of_case(case) for each in figures), problems)
+    key = case.phase, case.role or ""
+    samples = case_samples(case, (each.kernel_ns.get(key) for each in figures), problems)
+    return replace(samples, error_ratio=max((each.error_ratio.get(key, 0.0) for each in figures), default=0.0))
 
 
 def _own_problems(case: Case, reduced: Sequence[_Replicate]) -> tuple[str, ...]:
@@ -150,12 +150,9 @@ def _own_problems(case: Case, reduced: Sequence[_Replicate]) -> tuple[str, ...]:
 
 def _named_problems(case: Case, replicate: _Replicate) -> Iterator[str]:
     assert case.phase is not None
-    if case.kind == ENGINE_KERNEL:
-        named, key = replicate.kernel_problems, (case.phase, case.role or "")
-    else:
-        named, key = replicate.operator_problems, (case.phase, case.role or "")
-    if key in named:
-        yield named[key]
+    named = replicate.kernel_problems if case.kind == ENGINE_KERNEL else replicate.operator_problems
+    if (case.phase, case.role or "") in named:
+        yield named[case.phase, case.role or ""]
     if case.role == REST_ROLE:
         unknown = sorted(role for phase, role in replicate.operator_problems if phase is case.phase)
         if unknown:
@@ -168,15 +165,3 @@ def _notes(reduced: Sequence[_Replicate]) -> Iterator[str]:
     if told:
         replicates = f"{len(told)} of {format_count(len(reduced), 'replicate')}"
         yield from (f"{note} (so or alike in {replicates})" for note in told[0])
-
-
-def _sample(case: Case, replicate: _Replicate) -> int | None:
-    if case.kind == ENGINE_KERNEL:
-        assert case.phase is not None
-        return replicate.kernel_ns.get((case.phase, case.role or ""))
-    return replicate.samples.of_case(case)
-
-
-def _announce(text: str) -> None:
-    """Say it on standard output: pytest has not begun to report when cases are enumerated."""
-    print(f"perfsuite: {text}", flush=True)

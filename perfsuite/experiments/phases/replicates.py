@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from perfsuite.device.stability.sampler import Sample, joules_per_token
 from perfsuite.expectation.cases import recorded_operator_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.engine_graph import graph_differences
 from perfsuite.experiments.engine_runs import llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import collect_replicates
+from perfsuite.experiments.replicates import collect_replicates, known_median
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.samples import GroupSamples, case_samples
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
@@ -35,11 +36,6 @@ def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[Eng
     None where the phase is too short for the sensor; nothing at all where the board has none. A phase is what lies
     between its first and its last moment in a repetition, what the driver does between tokens included.
     """
-    from perfsuite.device.stability.sampler import (
-        Sample,
-        joules_per_token,  # only whoever measures needs the sensors
-    )
-
     found: dict[str, list[float | None]] = defaultdict(list)
     for payload, record in zip(payloads, records, strict=True):
         samples = [Sample(**each) for each in payload.get(DEVICE_SAMPLES, ())]
@@ -49,7 +45,7 @@ def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[Eng
             intervals, n_tokens = _intervals(record, phase)
             if intervals:
                 found[phase.value].append(joules_per_token(samples, intervals, n_tokens))
-    return {phase: _middle(energies) for phase, energies in found.items()}
+    return {phase: known_median(energies) for phase, energies in found.items()}
 
 
 def _intervals(record: EngineRecord, phase: Phase) -> tuple[list[tuple[int, int]], int]:
@@ -59,11 +55,6 @@ def _intervals(record: EngineRecord, phase: Phase) -> tuple[list[tuple[int, int]
     by_repetition = [[span for span in spans if span.repetition == each] for each in repetitions]
     intervals = [(min(s.start_ns for s in each), max(s.end_ns for s in each)) for each in by_repetition]
     return intervals, sum(span.n_tokens for span in spans)
-
-
-def _middle(energies: Sequence[float | None]) -> float | None:
-    known = [each for each in energies if each is not None]
-    return median(known) if known else None
 
 
 #: Why no sample can be trusted, by phase and role.

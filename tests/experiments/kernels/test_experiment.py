@@ -32,7 +32,7 @@ def test_a_disturbed_process_runs_once_more(runs: HostRuns) -> None:
 @dataclass(frozen=True)
 class Run:
     board: Any
-    profile: Any
+    platform: str | None
     opencl_platform: str | None = None
     is_against: bool = False
     left_out: Mapping[str, str] = field(default_factory=lambda: {"history": "no duckdb"})
@@ -58,7 +58,7 @@ def test_a_board_without_opencl_has_no_kernels(error: Exception | None, platform
         run=Mock(side_effect=error, return_value={"chosen": {}}),
         facts=lambda: SimpleNamespace(opencl_environment={}),
     )
-    run: Any = Run(board=board, profile=SimpleNamespace(opencl_platform=platform))
+    run: Any = Run(board=board, platform=platform)
     assert list(prepared(run).left_out.items()) == [*([("kernels", lack)] if lack else []), ("history", "no duckdb")]
     run = replace(run, is_against=True)
     assert prepared(run) is run
