@@ -237,11 +237,9 @@ def opencl_device(config: RunConfig) -> dict[str, Any]:
     Raises OpenClError: there is none, and none was asked for; MeasurementError: the one that was asked for is not
     there.
     """
+    board, plan = config.board, DevicesPlan(platform=config.platform)
     try:
-        plan = DevicesPlan(platform=config.platform)
-        chosen: dict[str, Any] = config.board.run(plan, extra_environment=config.board.facts().opencl_environment)[
-            "chosen"
-        ]
+        chosen: dict[str, Any] = board.run(plan, extra_environment=board.facts().opencl_environment)["chosen"]
     except AskedError:  # no plan depends on it
         return dict.fromkeys(("platform_name", "platform_version", "device_name", "driver_version", "type"), "unknown")
     except MeasurementError as error:
