@@ -67,7 +67,7 @@ class PerfSession:
 
     @cached_property
     def own(self) -> Any:
-        """What measures for tests of one's own, loaded when one asks for it."""
+        """What measures for your own tests, loaded when one asks for it."""
         return load("own")
 
     @property

@@ -1,1 +1,1 @@
-"""Cases that tests of one's own measure, or count."""
+"""Cases that your own tests measure, or count."""

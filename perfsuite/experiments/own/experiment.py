@@ -1,4 +1,4 @@
-"""What tests of one's own give: kernels of pyopencl to time, and calls to count, each judged by what was committed."""
+"""What your own tests give: kernels of pyopencl to time, and calls to count, each judged by what was committed."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Phases(Experiment):
     needs_calibration: bool = True
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate phases, operators and kernels, the latter as far as the backend tells them."""
+        """Enumerate phases, operators, and the kernels that the backend tells."""
         yield from self._cases
 
     @cached_property
