@@ -34,6 +34,8 @@ class PerfSession:
 
     config: RunConfig
     experiments: tuple[Experiment, ...]
+    #: The cases that they have enumerated, by id.
+    enumerated: dict[str, Case]
     measured: Measuring
     stored: StoredBaselines
     forecasts: Forecasts
@@ -51,11 +53,7 @@ class PerfSession:
     @property
     def cases(self) -> Mapping[str, Case]:
         """The cases that were enumerated, and those that were found when they were measured, by id."""
-        return ChainMap(*(group.found for group in self.groups.values()), self._enumerated)
-
-    @cached_property
-    def _enumerated(self) -> dict[str, Case]:
-        return {case.case_id: case for experiment in self.experiments for case in experiment.cases()}
+        return ChainMap(*(group.found for group in self.groups.values()), self.enumerated)
 
     @cached_property
     def _by_kind(self) -> dict[str, Experiment]:
@@ -360,6 +358,7 @@ def open_session(config: RunConfig, *, asks_board: bool = True, is_measured: boo
     return PerfSession(
         config=config,
         experiments=experiments,
+        enumerated={case.case_id: case for each in experiments for case in each.cases()},
         measured=Measuring(config=config, experiments=experiments, forecasts=forecasts, stored=stored),
         stored=stored,
         forecasts=forecasts,
