@@ -322,7 +322,6 @@ def margins_by_step(
 class ComparisonSetup:
     """What all comparisons on a device share that are made outside of pytest."""
 
-    profile: Profile
     cases: tuple[Case, ...]
     #: By case id.
     margins: Mapping[str, float]
@@ -333,7 +332,7 @@ class ComparisonSetup:
         """Compare all phases and operators of a workload, each with the margin of the device."""
         cases = (*phase_cases(workload), *operator_cases(workload))
         margins = {case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases}
-        return cls(profile=profile, cases=cases, margins=margins, budget_s=budget_s)
+        return cls(cases=cases, margins=margins, budget_s=budget_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
