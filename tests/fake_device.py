@@ -17,8 +17,13 @@ import pytest
 import scipy.optimize  # before pytester's runs, which forget modules that cannot be loaded a second time
 import scipy.stats  # noqa: F401
 
+import perfsuite.experiments.binding.experiment
 import perfsuite.experiments.fidelity.experiment
+import perfsuite.experiments.kernels.experiment
 import perfsuite.experiments.overhead.experiment
+import perfsuite.experiments.own.experiment
+import perfsuite.experiments.phases.experiment
+import perfsuite.experiments.roofline.experiment
 import perfsuite.experiments.run_outputs
 import perfsuite.experiments.shapes.experiment
 import perfsuite.experiments.tracing.experiment
@@ -31,7 +36,7 @@ import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.experiments.binding.measurement import is_asked
+from perfsuite.experiments.binding.experiment import is_asked
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.plan import (
@@ -352,7 +357,7 @@ def fake_device(
     )
     monkeypatch.setattr("perfsuite.measure.board.local_board.look_for_competition", device.competition)
     monkeypatch.setattr(
-        "perfsuite.experiments.enumeration.is_asked", lambda config: device.has_binding and is_asked(config)
+        "perfsuite.experiments.binding.experiment.is_asked", lambda config: device.has_binding and is_asked(config)
     )
     _replace_sweeps(monkeypatch, device, tmp_path)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))

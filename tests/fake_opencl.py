@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
-from perfsuite.experiments import engine_opencl, recorder_traces
+from perfsuite.experiments import recorder_traces
+from perfsuite.experiments.phases import opencl
 from perfsuite.measure import launch
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
@@ -92,7 +93,7 @@ class FakeOpenCl:
 
 def replace_opencl(fake: FakeOpenCl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", fake.set_up)
-    monkeypatch.setattr(engine_opencl, "learnt_mapping", fake.learn)
+    monkeypatch.setattr(opencl, "learnt_mapping", fake.learn)
     others = launch.run_worker
 
     def run(plan: Any, *, extra_environment: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:

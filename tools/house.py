@@ -26,7 +26,7 @@ MOST = {
     "tests": 72_900,
     "tools": 4_720,
     "native": 31_260,
-    "perfsuite.plugin.hooks": 223,
+    "perfsuite.plugin.hooks": 161,
     "perfsuite.verdict.compare": 13,
 }
 

@@ -15,9 +15,11 @@ from perfsuite.measure.board.protocol import board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.ceiling_store import best_of_board, find_calibration, measured_ceilings, store_calibration
 from perfsuite.measure.engine import Engine
+from perfsuite.measure.probes import COMPUTE_FLOPS
 from perfsuite.records.case import Case, Expectation
 from perfsuite.records.ceilings import Ceilings, merge_ceilings
 from perfsuite.records.events import TOKEN_PHASES
+from perfsuite.units import NS_PER_S
 
 
 @dataclass
@@ -86,13 +88,16 @@ class Forecasts:
         if calibration is not None:
             self.calibrated = case_forecasts(self.config.workload, EngineTimes(calibration))
 
-    def probe(self) -> Ceilings:
-        """Measure the ceilings, or once more, and return them; the best of every rate counts."""
+    def probe(self) -> int:
+        """Measure the ceilings, or once more; the best of every rate counts.
+
+        Return what the compute sentinel would take at what was measured now, ns.
+        """
         board = self.config.board
         measured = measured_ceilings(board, self.config.n_threads)
         self.ceilings = measured if self.ceilings is None else merge_ceilings((self.ceilings, measured))
         self.best_ceilings = best_of_board(board, self.ceilings, self.config.cache_dir)
-        return measured
+        return max(1, round(COMPUTE_FLOPS * NS_PER_S / measured.fp32_flops_per_s))
 
     def expectation(self, case: Case) -> Expectation:
         """Forecast a case: by the calibration where it knows the case, else by the ceilings alone.

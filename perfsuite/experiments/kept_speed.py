@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, variance
 
-from perfsuite.experiments.pairs import Pair
-from perfsuite.experiments.replicates import GroupSamples
-from perfsuite.measure.probes import COMPUTE_FLOPS
-from perfsuite.records.events import GRAPH_PHASES
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.records.outcome import CaseSamples
-from perfsuite.units import NS_PER_S
 from perfsuite.verdict.drift import sentinel_of
 
 #: More time than in the first half, as a part of that, that passes for noise.
@@ -119,20 +115,6 @@ def with_speed_problems(group: GroupSamples, ends_ns: tuple[int, int] | None = N
         },
         notes=(*group.notes, *filter(None, [note])),
     )
-
-
-def ceiling_time_ns(flops_per_s: float) -> int:
-    """Return what the compute sentinel would take at a ceiling."""
-    return max(1, round(COMPUTE_FLOPS * NS_PER_S / flops_per_s))
-
-
-def pairs_speed_notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """Tell where pairs were not measured at one speed, by the old side's prompt, or its decode where it has none."""
-    for phase in GRAPH_PHASES:
-        if pairs and all(phase in pair.old.phase_ns for pair in pairs):
-            note = pairs_note([pair.old.phase_ns[phase] for pair in pairs])
-            return () if note is None else (note,)
-    return ()
 
 
 def _judged(samples: CaseSamples, throttled: str | None, sentinels_ns: Mapping[str, Sequence[int]]) -> CaseSamples:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
@@ -15,9 +14,9 @@ from perfsuite.experiments.recorder_traces import grouped_plan, traced_run
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.records.events import Phase
+from perfsuite.records.codec import rebuilt, to_plain
 from perfsuite.records.whole_file import write_json
-from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, group_ends, learn_mapping
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, group_ends, learn_mapping
 
 
 def learnt_mapping(
@@ -48,7 +47,7 @@ def learnt_mapping(
     by_node = traced_run(grouped_plan(single), backend, board).run
     ends = group_ends(by_node, full_speed)
     mapping = learn_mapping(traced_run(grouped_plan(single, ends), backend, board).run, full_speed)
-    write_json(path, _to_plain(mapping), MeasurementError)
+    write_json(path, to_plain(mapping), MeasurementError)
     return mapping
 
 
@@ -77,29 +76,8 @@ def _key(plan: LlamaPlan, backend: OpenClBackend, model: str) -> str:
 def _stored(path: Path) -> KernelMapping | None:
     """Read a mapping; what cannot be read is learnt anew."""
     try:
-        return _from_plain(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        mapping = rebuilt(json.loads(path.read_text("utf-8")), KernelMapping)
+    except (OSError, ValueError, RecursionError):
         return None
-
-
-def _to_plain(mapping: KernelMapping) -> dict[str, Any]:
-    return {
-        "sequences": [
-            {"phase": each.phase.value, "kernels": list(each.kernels), "roles": list(each.roles)}
-            for each in mapping.sequences
-        ]
-    }
-
-
-def _from_plain(plain: Mapping[str, Any]) -> KernelMapping:
-    sequences = tuple(_sequence(each) for each in plain["sequences"])
-    if not sequences:
-        raise ValueError("a mapping without sequences")
-    return KernelMapping(sequences=sequences)
-
-
-def _sequence(plain: Mapping[str, Any]) -> KernelSequence:
-    kernels, roles = tuple(plain["kernels"]), tuple(plain["roles"])
-    if len(kernels) != len(roles) or not all(isinstance(each, str) for each in (*kernels, *roles)):
-        raise ValueError("kernels and roles are not one name for each other")
-    return KernelSequence(phase=Phase(plain["phase"]), kernels=kernels, roles=roles)
+    is_whole = mapping.sequences and all(len(each.kernels) == len(each.roles) for each in mapping.sequences)
+    return mapping if is_whole else None

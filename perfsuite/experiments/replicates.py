@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from statistics import median
 from typing import Any, ClassVar
 
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.measure.board.watching import Watched
 from perfsuite.measure.competition import await_quiet
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.probes import SENTINELS, Sentinels
-from perfsuite.measure.schedule import BreakOff, Complain, Payload, Rule, Series, Witness
-from perfsuite.records.case import Case
-from perfsuite.records.events import KeptOutputs, Phase
-from perfsuite.records.observation import NO_OBSERVATION, MachineState, Observation
-from perfsuite.records.outcome import CaseSamples
+from perfsuite.measure.schedule import Complain, Payload, Rule, Series, Witness
+from perfsuite.records.observation import MachineState, Observation
 from perfsuite.verdict.compare import MIN_SAMPLES
 
 
@@ -57,7 +55,7 @@ class GroupWitness(Witness):
         payload = payloads[-1]
         contention = Contention.from_plain(payload["contention"])
         seen = Watched.of(payload)
-        was_throttled = self._before.get("throttled")
+        was_throttled = self._before.get("throttled") if seen.was_throttled is None else seen.was_throttled
         self.states.append(
             MachineState(
                 group=self.group,
@@ -66,7 +64,7 @@ class GroupWitness(Witness):
                 load_average=self._before.get("load_average"),
                 cpu_mhz=self._before.get("cpu_mhz"),
                 temperature_celsius=self._before.get("temperature_celsius"),
-                throttled=_as_bool(was_throttled) if seen.was_throttled is None else seen.was_throttled,
+                throttled=None if was_throttled is None else bool(was_throttled),
                 battery_ratio=self._before.get("battery_ratio"),
                 power_watts=self._before.get("power_watts"),
                 waiting_ratio=_rounded(contention.waiting_ratio),
@@ -103,9 +101,14 @@ class GroupWitness(Witness):
         """Say who competes: as it was seen a moment ago, or now."""
         return self._seen or self.config.board.competition().text
 
-
-def _as_bool(value: float | None) -> bool | None:
-    return None if value is None else bool(value)
+    def taken(self, series: Series[Any]) -> GroupSamples:
+        """Return what is known of the group when a series has ended."""
+        return GroupSamples(
+            n_discarded=series.n_before_quiet + len(series.complaints),
+            observation=Observation(states=tuple(self.states)),
+            notes=tuple(self.notes),
+            broken_off_by=series.broken_off_by,
+        )
 
 
 def _rounded(ratio: float | None) -> float | None:
@@ -113,104 +116,21 @@ def _rounded(ratio: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSamples:
-    """What measuring a group gave."""
-
-    samples: Mapping[str, CaseSamples]
-    fingerprint: Mapping[str, str]
-    #: Case ids that the record holds and no case claims, with the reason.
-    unclaimed: Mapping[str, str] = field(default_factory=dict)
-    #: By id: operators of a graph that is not known, which nobody could enumerate; their samples are among the others.
-    found: dict[str, Case] = field(default_factory=dict)
-    peak_rss_bytes: int | None = None
-    #: Replicates that were measured under contention and left out.
-    n_discarded: int = 0
-    #: By phase: the share of it that its operators account for.
-    operator_share_ratio: Mapping[str, float] = field(default_factory=dict)
-    #: By phase: the energy of a token; None where the phase is too short for the sensor, empty without one.
-    joules_per_token: Mapping[str, float | None] = field(default_factory=dict)
-    #: What is run, in words for the header of a report.
-    description: str = ""
-    #: What the engine says of itself; empty without one.
-    engine_version: str = ""
-    #: By sentinel: its time in each replicate, ns.
-    sentinels_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    #: Whether the processor's ceilings are those of what was measured.
-    on_processor: bool = True
-    #: What may explain the run and does not identify it; None is 'not measured'.
-    covariates: Mapping[str, float | None] = field(default_factory=dict)
-    #: Phase and role of operators that the engine computes otherwise than is expected.
-    without_forecast: frozenset[tuple[Phase | None, str | None]] = frozenset()
-    #: What each process came to, of prompts that later runs draw again.
-    outputs: tuple[KeptOutputs, ...] = ()
-    #: What is shown of it beside its samples.
-    observation: Observation = NO_OBSERVATION
-    #: What a reader of the run should know of how it was measured.
-    notes: tuple[str, ...] = ()
-    #: What broke the measurement off before its end.
-    broken_off_by: BreakOff | None = None
-    #: Whether it had too few pairs for any verdict.
-    is_too_few: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Replicates:
     """The payloads of valid replicates."""
 
-    payloads: tuple[dict[str, Any], ...]
+    payloads: tuple[Payload, ...]
+    #: What is known of their group beside what its cases make of the payloads.
+    group: GroupSamples
     #: Why none of them can be trusted, where too few were valid.
-    complaint: str | None
-    n_discarded: int
+    problems: tuple[str, ...] = ()
     #: Then, those that were left out: they give rough figures, by which nothing is judged.
-    rough_payloads: tuple[dict[str, Any], ...] = ()
-    #: The machine's state before the first replicate.
-    started_with: Mapping[str, float | None] = field(default_factory=dict)
-    #: The machine around each replicate, those that were left out included.
-    states: tuple[MachineState, ...] = ()
-    broken_off_by: BreakOff | None = None
-    #: Who competed from the beginning.
-    notes: tuple[str, ...] = ()
+    rough_payloads: tuple[Payload, ...] = ()
 
     @property
-    def shown_payloads(self) -> tuple[dict[str, Any], ...]:
+    def shown_payloads(self) -> tuple[Payload, ...]:
         """The payloads whose figures are shown: the valid ones, and where these are too few the others."""
         return (*self.payloads, *self.rough_payloads)
-
-    @property
-    def sentinels_ns(self) -> dict[str, tuple[int, ...]]:
-        """By sentinel: its time in each replicate that has measured it."""
-        found = [Sentinels.from_plain(each["sentinels"]) for each in self.payloads if "sentinels" in each]
-        return {name: tuple(each.times_ns[name] for each in found) for name in SENTINELS} if found else {}
-
-    @property
-    def covariates(self) -> dict[str, float | None]:
-        """The machine's state before the first replicate, and the competition in the middle one."""
-        contentions = [Contention.from_plain(payload["contention"]) for payload in self.payloads]
-        return {
-            **self.started_with,
-            "waiting_ratio": _known_median([each.waiting_ratio for each in contentions]),
-            "steal_ratio": _known_median([each.steal_ratio for each in contentions]),
-        }
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The complaint as the problems of a case."""
-        return tuple(filter(None, (self.complaint,)))
-
-    @property
-    def group(self) -> GroupSamples:
-        """What is known of a group except what its cases make of the payloads."""
-        return GroupSamples(
-            samples={},
-            fingerprint={},
-            peak_rss_bytes=peak_rss_bytes(self.payloads),
-            n_discarded=self.n_discarded,
-            sentinels_ns=self.sentinels_ns,
-            covariates=self.covariates,
-            observation=Observation(states=self.states),
-            notes=self.notes,
-            broken_off_by=self.broken_off_by,
-        )
 
 
 def collect_replicates(
@@ -242,16 +162,33 @@ def collect_replicates(
         series.extend(config.n_replicates, most_left_out=config.n_replicates)
     is_enough = len(series.valid) >= n_least
     complaint = series.shortage("replicates", is_enough=is_enough, n_wanted=config.n_replicates)
+    payloads = tuple(series.valid)
     return Replicates(
-        payloads=tuple(series.valid),
-        complaint=complaint,
-        n_discarded=series.n_before_quiet + len(series.complaints),
+        payloads=payloads,
+        problems=tuple(filter(None, (complaint,))),
         rough_payloads=() if complaint is None else tuple(witness.left_out),
-        notes=tuple(witness.notes),
-        started_with=witness.started_with,
-        states=tuple(witness.states),
-        broken_off_by=series.broken_off_by,
+        group=replace(
+            witness.taken(series),
+            peak_rss_bytes=peak_rss_bytes(payloads),
+            sentinels_ns=_sentinels_ns(payloads),
+            covariates={**witness.started_with, **_competition(payloads)},
+        ),
     )
+
+
+def _sentinels_ns(payloads: Sequence[Payload]) -> dict[str, tuple[int, ...]]:
+    """Return, by sentinel, its time in each replicate that has measured it."""
+    found = [Sentinels.from_plain(each["sentinels"]) for each in payloads if "sentinels" in each]
+    return {name: tuple(each.times_ns[name] for each in found) for name in SENTINELS} if found else {}
+
+
+def _competition(payloads: Sequence[Payload]) -> dict[str, float | None]:
+    """Return the competition in the middle replicate."""
+    contentions = [Contention.from_plain(payload["contention"]) for payload in payloads]
+    return {
+        "waiting_ratio": known_median([each.waiting_ratio for each in contentions]),
+        "steal_ratio": known_median([each.steal_ratio for each in contentions]),
+    }
 
 
 @dataclass(kw_only=True)
@@ -275,17 +212,12 @@ class _Witness(GroupWitness):
         return is_quiet
 
 
-def case_samples(case: Case, values: Iterable[int | None], problems: tuple[str, ...]) -> CaseSamples:
-    """Return the samples of a case, one of each process that has measured it."""
-    measured = tuple(value for value in values if value is not None)
-    return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
-
-
 def peak_rss_bytes(payloads: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the largest resident size of any process."""
     return max((payload["peak_rss_bytes"] for payload in payloads), default=None)
 
 
-def _known_median(values: Sequence[float | None]) -> float | None:
+def known_median(values: Sequence[float | None]) -> float | None:
+    """Return the median of what is known; None where nothing is."""
     known = [value for value in values if value is not None]
     return median(known) if known else None

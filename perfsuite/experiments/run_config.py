@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
-from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, build_logs
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.records.case import Case
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.outcome import SUSPECT_EXIT
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
-from perfsuite.verdict.entry import StoredSession
+
+if TYPE_CHECKING:
+    from perfsuite.expectation.llama_workload import LlamaWorkload
+    from perfsuite.experiments.shapes.request import HuntRequest
+    from perfsuite.measure.engine import Engine
+    from perfsuite.measure.opencl_backend import OpenClBackend
+    from perfsuite.verdict.entry import StoredSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,10 @@ class Margins:
         """Return the margin of a case: command line, marker on the test, ini file, device profile, default."""
         sources = (self.command_line.find(kind), marker, self.ini.find(kind), self.profile.find(kind))
         return next((ratio for ratio in sources if ratio is not None), default)
+
+    def of_cases(self, cases: Iterable[Case], markers: Mapping[str, float | None]) -> dict[str, float]:
+        """Return the margin of each case by its id; `markers` has those on the tests."""
+        return {case.case_id: self.margin_ratio(case.kind, markers.get(case.case_id)) for case in cases}
 
     def mentions(self, kind: str) -> bool:
         """Whether a source mentions this very kind."""
@@ -154,6 +162,11 @@ class RunConfig:
     began_s: float = field(default_factory=time.monotonic)
 
     @property
+    def is_timed(self) -> bool:
+        """Whether times are measured; on some devices work is counted alone."""
+        return self.profile.counts_for is None
+
+    @property
     def is_against(self) -> bool:
         """Whether an option names an old side, so that stored baselines do not count."""
         return self.old is not None and self.old_session is None
@@ -173,6 +186,18 @@ class RunConfig:
     def engine(self) -> Engine:
         """The llama.cpp that is measured."""
         return self.other_engine or self.board.facts().engine
+
+    @property
+    def platform(self) -> str | None:
+        """Part of the name of the OpenCL platform; None takes the first that has a device."""
+        return self.opencl_platform or self.profile.opencl_platform
+
+    def backend_of(self, engine: Engine) -> OpenClBackend:
+        """Return the OpenCL backend that the board has for an engine.
+
+        Raises PerfsuiteError: there is no such platform, no backend for the engine, or no layer to follow it.
+        """
+        return self.board.instruments.opencl_backend(engine, self.platform)
 
     @property
     def n_threads(self) -> int:

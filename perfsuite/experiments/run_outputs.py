@@ -15,8 +15,10 @@ from perfsuite.experiments.session import PerfSession
 from perfsuite.records.case import Case
 from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.observation import OBSERVATION_NAME, CaseWork, Observation, write_observation
+from perfsuite.records.outcome import Attribution
 from perfsuite.records.run_file import RunFile
 from perfsuite.report.run_writer import write_run
+from perfsuite.verdict.attribution import attribute
 
 
 def run_file(session: PerfSession) -> RunFile:
@@ -48,9 +50,14 @@ def run_file(session: PerfSession) -> RunFile:
         judgements=tuple(session.judgements.values()),
         against=config.old_text if config.is_against else None,
         engines=session.stored.kept_engines,
-        attribution=session.attribution(),
+        attribution=attribution(session),
         origin=config.origin,
     )
+
+
+def attribution(session: PerfSession) -> Attribution:
+    """Say where the time of the phases went, and whether everything moved alike."""
+    return attribute(session.judgements.values(), margin_ratio=session.config.margins.margin_ratio("phase"))
 
 
 def observation(session: PerfSession) -> Observation:

@@ -7,33 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
-from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import BaselineError, PerfsuiteError
-from perfsuite.experiments.binding.measurement import BINDING, SESSION_SPREAD_RATIO, is_beside_native, steps_ns
-from perfsuite.experiments.counted.own_calls import OwnCalls
-from perfsuite.experiments.engine_replicates import graph_settings
-from perfsuite.experiments.enumeration import Enumeration, enumerate_run
-from perfsuite.experiments.forecasts import Forecasts, open_forecasts
-from perfsuite.experiments.measuring import ROOFLINE, Measuring
+from perfsuite.experiments.measuring import Measuring
 from perfsuite.experiments.progress import Terminal
 from perfsuite.experiments.protocol import Experiment
-from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.registry import load, open_experiments, prepared
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.experiments.said_graphs import with_run_graphs
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
-from perfsuite.measure.counted_call import CountedCall
-from perfsuite.records.case import Case, Expectation, group_of_kind, group_of_own, has_no_answer
-from perfsuite.records.events import GRAPH_PHASES, Phase
+from perfsuite.records.case import Case, Expectation, group_of_own, has_no_answer
 from perfsuite.records.fingerprint import Fingerprint
-from perfsuite.records.outcome import Attribution, CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
+from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, Statement, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
-from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.compare import BaselineMatch, judge
 
 if TYPE_CHECKING:
-    from perfsuite.experiments.shapes.hunts import ShapeHunts
+    from perfsuite.experiments.forecasts import Forecasts
+    from perfsuite.experiments.own.experiment import OwnCalls
 
 
 @dataclass
@@ -41,29 +33,40 @@ class PerfSession:
     """State of one pytest run with ``--device``."""
 
     config: RunConfig
-    enumerated: Enumeration
+    experiments: tuple[Experiment, ...]
+    #: The cases that they have enumerated, by id.
+    enumerated: dict[str, Case]
     measured: Measuring
     stored: StoredBaselines
     forecasts: Forecasts
-    own_calls: OwnCalls
     judgements: dict[str, Judgement] = field(default_factory=dict)
     #: Whether somebody broke the run off.
     is_interrupted: bool = False
     #: What is said of the reference that the run has left for the next one.
     first_notes: tuple[str, ...] = ()
     started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
+    #: What tests have counted.
+    own_calls: OwnCalls | None = None
+    #: What tests have asked of the experiments beside their cases.
+    statements: dict[str, Statement] = field(default_factory=dict)
 
     @property
     def cases(self) -> Mapping[str, Case]:
         """The cases that were enumerated, and those that were found when they were measured, by id."""
-        return ChainMap(*(group.found for group in self.groups.values()), self.enumerated.cases)
+        return ChainMap(*(group.found for group in self.groups.values()), self.enumerated)
 
-    @property
-    def hunts(self) -> ShapeHunts | None:
-        """The hunts for shapes; None without any."""
-        from perfsuite.experiments.shapes.hunts import ShapeHunts  # only tests that hunt ask for them
+    @cached_property
+    def _by_kind(self) -> dict[str, Experiment]:
+        return {kind: experiment for experiment in reversed(self.experiments) for kind in experiment.kinds}
 
-        return next((each for each in self.enumerated.experiments if isinstance(each, ShapeHunts)), None)
+    def experiment(self, kind: str) -> Experiment | None:
+        """Return the experiment that has a kind of cases; None where the run has none."""
+        return self._by_kind.get(kind)
+
+    @cached_property
+    def own(self) -> Any:
+        """What measures for your own tests, loaded when one asks for it."""
+        return load("own")
 
     @property
     def groups(self) -> dict[str, GroupSamples]:
@@ -80,12 +83,10 @@ class PerfSession:
         self.measured.measure(marker_margins, reporter)
 
     def statement(self, name: str) -> Statement:
-        """Check a statement about the sweeps; undecided, with the reason, where they could not be measured."""
-        sweeps = self.measured.sweeps
-        if sweeps is not None and (found := sweeps.statement(name)) is not None:
-            return found
-        reason = self._reason(ROOFLINE) or "the sweeps were not measured"
-        return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
+        """Check a statement of an experiment; undecided, with the reason, where that could not be measured."""
+        experiment = next(each for each in self.experiments if name in each.statements())
+        self.statements[name] = experiment.statement(name, self._reason(experiment.name) or "")
+        return self.statements[name]
 
     @property
     def has_results(self) -> bool:
@@ -101,7 +102,7 @@ class PerfSession:
     def _remarked(self, judgement: Judgement) -> Judgement:
         """Return the judgement with what experiments add to it."""
         case = self.cases[judgement.case_id]
-        remarks = (each.remark(case, judgement.outcome) for each in self.enumerated.experiments)
+        remarks = (each.remark(case, judgement.outcome) for each in self.experiments)
         return replace(judgement, reason="; ".join(filter(None, (judgement.reason, *remarks))))
 
     def judge_foreign(
@@ -127,14 +128,10 @@ class PerfSession:
         self.judgements[samples.case_id] = judgement
         return judgement
 
-    def judge_call(
-        self, name: str, call: CountedCall, *, limit_s: float, marker_margin: float | None = None
-    ) -> Judgement:
-        """Count a call for a test, and judge it by what was committed.
-
-        Raises MeasurementError: the call fails.
-        """
-        judgement = self.own_calls.judge(name, call, limit_s=limit_s, margin_ratio=marker_margin)
+    def judge_call(self, *call: Any, **limits: Any) -> Judgement:
+        """Count a call for a test, and judge it by what was committed, as `OwnCalls.judge` says."""
+        self.own_calls = self.own_calls or self.own.OwnCalls(config=self.config)
+        judgement: Judgement = self.own_calls.judge(*call, **limits)
         self.judgements[judgement.case_id] = judgement
         return judgement
 
@@ -154,13 +151,15 @@ class PerfSession:
         for group in self.groups.values():
             for case_id, reason in group.unclaimed.items():
                 samples = CaseSamples(case_id=case_id, samples_ns=(), problems=(reason,))
-                self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
+                kind = case_id.partition("/")[0]
+                self.judgements[case_id] = self._judged(samples, kind, Expectation(), BaselineMatch())
             for case_id in group.found:
                 self.judgement(case_id)
         if is_interrupted:
             self._judge_measured()
         if self.config.baseline_mode == "record":
-            kept = [self.own_calls.keep(), *(each.keep() for each in self.enumerated.experiments)]
+            own = () if self.own_calls is None else (self.own_calls,)
+            kept = [each.keep() for each in (*own, *self.experiments)]
             if not is_interrupted:
                 self._record(may_be_empty=any(kept))
         elif self._may_be_first:
@@ -194,8 +193,7 @@ class PerfSession:
     @property
     def is_undecided(self) -> bool:
         """Whether there are cases or statements, and nothing was found out about any."""
-        told = self.measured.sweeps.told if self.measured.sweeps else ()
-        is_told = any(statement.holds is not None for statement in told)
+        is_told = any(statement.holds is not None for statement in self.statements.values())
         return not is_told and is_nothing_judged(each.outcome for each in self.judgements.values())
 
     @property
@@ -213,7 +211,7 @@ class PerfSession:
     def let_go(self) -> None:
         """Give the device back; what could not be restored is an error of the run, what was is reported."""
         try:
-            self.stored.keep_engines(self.groups)
+            self._keep_engines()
         except PerfsuiteError as error:
             self.first_notes = (f"the baseline is kept without what made it: {error}",)
         try:
@@ -222,9 +220,20 @@ class PerfSession:
             self.errors["device"] = str(error)
         self.measured.held = self.config.board.held()
 
+    def _keep_engines(self) -> None:
+        """Keep what made the samples of this run as long as the board is there: the run may become a reference.
+
+        Raises PerfsuiteError: the store is full, or cannot be written; the times may be stored all the same.
+        """
+        if self.config.baseline_mode == "off" or self.config.is_against:
+            return
+        for each in self.experiments:
+            if each.name in self.groups and (engine_id := each.keep_engine(self.groups[each.name])) is not None:
+                self.stored.kept_engines[each.name] = engine_id
+
     def close(self) -> None:
         """End what still runs."""
-        for experiment in self.enumerated.experiments:
+        for experiment in self.experiments:
             experiment.close()
 
     def subjects(self) -> dict[str, str]:
@@ -236,13 +245,9 @@ class PerfSession:
         own = {judgement.kind for judgement in self.judgements.values()}
         return own.union(case.kind for case in self.cases.values())
 
-    def attribution(self) -> Attribution:
-        """Say where the time of the phases went, and whether everything moved alike."""
-        return attribute(self.judgements.values(), margin_ratio=self.config.margins.margin_ratio("phase"))
-
     def baseline_notes(self) -> tuple[str, ...]:
         """Say what the stored baselines and the device show and no verdict does, and what is no baseline here."""
-        noted = tuple(note for each in self.enumerated.experiments for note in each.notes())
+        noted = tuple(note for each in self.experiments for note in each.notes())
         is_lost = self.is_interrupted and self.config.baseline_mode == "record"
         lost = ("the run was interrupted: its samples are no baseline; run again",) if is_lost else ()
         stored = self.stored.notes(self.groups, self._own_judgements())
@@ -268,28 +273,32 @@ class PerfSession:
                 self.judgement(case_id, marker_margin=marker_margin)
 
     def _is_measured(self, case: Case) -> bool:
-        if case.case_id in self.measured.paired:
-            return bool(self.measured.paired[case.case_id].samples_ns)
-        experiment = self._experiment(case)
-        if experiment is not None:
-            return experiment.is_measured(case.case_id, has_ended=case.kind in self.measured.examined)
-        group = self.groups.get(group_of_kind(case.kind))
-        return group is not None and bool(group.samples[case.case_id].samples_ns)
+        experiment = self._by_kind[case.kind]
+        if not experiment.has_reference:
+            return experiment.is_measured(case.case_id, has_ended=experiment.name in self.measured.ended)
+        group = self.groups.get(experiment.name)
+        found = None if group is None else group.judgements.get(case.case_id) or group.samples.get(case.case_id)
+        return found is not None and bool(found.samples_ns)
 
     def _judge(self, case: Case, marker_margin: float | None) -> Judgement:
-        if case.case_id in self.measured.paired:
-            return self.measured.paired[case.case_id]
-        experiment = self._experiment(case)
-        if experiment is not None:
-            return experiment.judge(case.case_id, self._reason(case.kind) or "it was not measured")
-        group = group_of_kind(case.kind)
-        samples = self._samples(case, group)
-        expectation = self._expectation(case)
-        baseline = self.stored.match(case.case_id, group, self.groups)
+        experiment = self._by_kind[case.kind]
+        name, reason = experiment.name, self._reason(experiment.name)
+        if not experiment.has_reference:
+            return experiment.judge(case.case_id, reason or "it was not measured")
+        group = self.groups.get(name)
+        if group is None:
+            samples = CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason or "it was not measured",))
+        elif case.case_id in group.judgements:
+            return group.judgements[case.case_id]
+        else:
+            samples = group.samples[case.case_id]
+            differing = () if self.config.allows_other_output else self.stored.other_outputs(name, self.groups)
+            samples = replace(samples, problems=(*differing, *samples.problems, *self.measured.held.problems))
+        expectation, baseline = (
+            self._expectation(case, experiment, group),
+            self.stored.match(case.case_id, name, self.groups),
+        )
         return self._judged(samples, case.kind, expectation, baseline, marker_margin)
-
-    def _experiment(self, case: Case) -> Experiment | None:
-        return next((each for each in self.enumerated.experiments if each.kind == case.kind), None)
 
     def _judged(
         self,
@@ -299,55 +308,31 @@ class PerfSession:
         baseline: BaselineMatch,
         marker_margin: float | None = None,
     ) -> Judgement:
+        experiment, asked = self.experiment(kind), self.config.session_spread_ratio
         allowed = Allowance(
             margin_ratio=self.config.margins.margin_ratio(kind, marker_margin),
-            session_spread_ratio=self._session_spread_ratio(samples.case_id, kind),
+            session_spread_ratio=experiment.session_spread_ratio(samples.case_id, asked) if experiment else asked,
             most_resolution_ratio=self.config.most_resolution_ratio,
             share=self._share(samples.case_id),
         )
         return judge(samples, kind=kind, expectation=expectation, baseline=baseline, allowed=allowed)
 
-    def _session_spread_ratio(self, case_id: str, kind: str) -> float:
-        asked = self.config.session_spread_ratio
-        return min(asked, SESSION_SPREAD_RATIO) if kind == BINDING and is_beside_native(case_id) else asked
-
     def _share(self, case_id: str) -> StepShare | None:
         """Return the share of its step that a case may change by."""
         case = self.cases.get(case_id)
-        if case is None or group_of_kind(case.kind) not in self.groups:
+        experiment = None if case is None else self._by_kind[case.kind]
+        if case is None or experiment is None or experiment.name not in self.groups:
             return None
-        if group_of_kind(case.kind) == BINDING:
-            found = steps_ns(self.config, self.groups[BINDING])
-        else:
-            found = self._steps_ns if group_of_kind(case.kind) == group_of_kind("phase") else {}
-        return step_share(case, steps_ns=found, share_ratio=self.config.step_share_ratio)
+        steps_ns = experiment.steps_ns(self.groups[experiment.name])
+        return step_share(case, steps_ns=steps_ns, share_ratio=self.config.step_share_ratio)
 
-    @cached_property
-    def _steps_ns(self) -> dict[Phase, float]:
-        """What the phases that evaluate a graph took, as far as they were measured; asked for when that is done."""
-        samples = self.groups[group_of_kind("phase")].samples
-        steps = [case for case in self.cases.values() if case.kind == "phase" and case.phase in GRAPH_PHASES]
-        found = [(case.phase, samples[case.case_id].samples_ns) for case in steps if case.case_id in samples]
-        return {phase: median(samples_ns) for phase, samples_ns in found if phase is not None and samples_ns}
-
-    def _expectation(self, case: Case) -> Expectation:
-        group = self.groups.get(group_of_kind(case.kind))
+    def _expectation(self, case: Case, experiment: Experiment, group: GroupSamples | None) -> Expectation:
         if group is not None and (not group.on_processor or (case.phase, case.role) in group.without_forecast):
             return Expectation()
-        if case.kind != ROOFLINE:
-            return self.forecasts.expectation(case)
-        return Expectation() if self.measured.sweeps is None else self.measured.sweeps.expectation(case.case_id)
-
-    def _samples(self, case: Case, group: str) -> CaseSamples:
-        reason = self._reason(group)
-        if reason and group not in self.groups:
-            return CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason,))
-        samples = self.groups[group].samples[case.case_id]
-        differing = () if self.config.allows_other_output else self.stored.other_outputs(group, self.groups)
-        return replace(samples, problems=(*differing, *samples.problems, *self.measured.held.problems))
+        return experiment.expectation(case) or self.forecasts.expectation(case)
 
     def _reason(self, name: str) -> str | None:
-        """Return why a group, or an experiment, was not measured."""
+        """Return why an experiment was not measured."""
         return self.errors.get(name) or self.measured.absences.get(name)
 
     def _own_judgements(self) -> dict[str, list[Judgement]]:
@@ -355,27 +340,26 @@ class PerfSession:
         found: dict[str, list[Judgement]] = {name: [] for name in self.groups}
         for judgement in self.judgements.values():
             case = self.cases.get(judgement.case_id)
-            group = group_of_kind(case.kind) if case else group_of_own(judgement.kind)
+            group = self._by_kind[case.kind].name if case else group_of_own(judgement.kind)
             found.setdefault(group, []).append(judgement)
         return found
 
 
-def open_session(config: RunConfig, *, asks_board: bool = True) -> PerfSession:
+def open_session(config: RunConfig, *, asks_board: bool = True, is_measured: bool = True) -> PerfSession:
     """Enumerate the cases and read the baselines; nothing is measured yet, and the board need not be asked.
 
     Raises PerfsuiteError: a baseline file or the calibration cannot be read, or the folder of the run cannot be
     written.
     """
-    if asks_board and not config.is_planned:
-        config = with_run_graphs(config)
-    forecasts = open_forecasts(config, asks_board=asks_board)
     stored = open_baselines(config)
-    enumerated = enumerate_run(config, forecasts, stored.case_ids("llama", graph_settings(config)))
+    if asks_board:
+        config = prepared(config, stored, is_measured=is_measured)
+    forecasts, experiments = open_experiments(config, stored, asks_board=asks_board)
     return PerfSession(
         config=config,
-        enumerated=enumerated,
-        measured=Measuring(config=config, enumerated=enumerated, forecasts=forecasts, stored=stored),
+        experiments=experiments,
+        enumerated={case.case_id: case for each in experiments for case in each.cases()},
+        measured=Measuring(config=config, experiments=experiments, forecasts=forecasts, stored=stored),
         stored=stored,
         forecasts=forecasts,
-        own_calls=OwnCalls(config=config),
     )

@@ -8,9 +8,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from perfsuite import __version__
-from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.case import OPENCL, OWN_GROUP
+from perfsuite.experiments.samples import GroupSamples
+from perfsuite.records.case import ENGINE_GROUP, GROUP_OF_KIND, OWN_GROUP
 from perfsuite.records.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_count
@@ -31,6 +31,9 @@ EngineSession = tuple[StoredSession, tuple[str, ...]]
 #: What has nothing stored to be compared with on this machine.
 _WITHOUT_REFERENCE = (Outcome.NEW, Outcome.INCOMPARABLE)
 
+#: What is no reference for later runs.
+_UNUSABLE = (Outcome.INVALID, Outcome.IMPOSSIBLE)
+
 #: What was judged, by group.
 Judgements = Mapping[str, Sequence[Judgement]]
 
@@ -40,15 +43,30 @@ class StoredBaselines:
     """The files of a run's groups, as they were when it began."""
 
     config: RunConfig
-    files: Mapping[str, BaselineFile]
-    #: The reference that the first run of a checkout leaves for itself, where nothing is committed for this device.
-    local_files: Mapping[str, BaselineFile]
+    #: By group: what is committed, and the reference that the first run of a checkout leaves for itself, where nothing
+    #: is committed for this device.
+    read: dict[str, tuple[BaselineFile, BaselineFile]] = field(default_factory=dict)
     #: By group: how far its cases follow the sentinels.
     fitted: dict[str, Mapping[str, float]] = field(default_factory=dict)
     #: By group: what made the samples of this run, by its id in the board's store.
     kept_engines: dict[str, str] = field(default_factory=dict)
     #: By group: that its engine computes something else than the newest session's did, or nothing.
     differing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def files(self, name: str) -> tuple[BaselineFile, BaselineFile]:
+        """Return the committed and the local file of a group, read once; that of the engine is its model's.
+
+        Raises BaselineError: one cannot be read, or is none of baselines.
+        """
+        if name not in self.read:
+            config = self.config
+            stem = config.workload.weights.name if name == ENGINE_GROUP else name
+            committed, local = (
+                read_baselines(baseline_path(folder, config.profile.name, stem))
+                for folder in (config.baseline_dir, config.local_baseline_dir)
+            )
+            self.read[name] = committed, local
+        return self.read[name]
 
     def match(self, case_id: str, group: str, groups: Groups) -> BaselineMatch:
         """Return what a case is compared with; nothing where nothing must be compared, or nothing was measured."""
@@ -88,8 +106,9 @@ class StoredBaselines:
 
     def case_ids(self, group: str, settings: Fingerprint) -> tuple[str, ...]:
         """Return the cases of a group that entries hold whose fingerprints have these fields."""
-        entries = (*self.files[group].entries, *self.local_files[group].entries)
-        fitting = (each for each in entries if settings.items() <= each.fingerprint.items())
+        fitting = (
+            each for file in self.files(group) for each in file.entries if settings.items() <= each.fingerprint.items()
+        )
         return tuple(dict.fromkeys(case_id for entry in fitting for case_id in entry.case_ids))
 
     def notes(self, groups: Groups, judgements: Judgements) -> tuple[str, ...]:
@@ -101,9 +120,9 @@ class StoredBaselines:
 
     def record(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> tuple[str, ...]:
         """Add what was measured properly as a session of each group, and say how many cases went into which file."""
-        found = {name: [each for each in judgements[name] if _is_reference(each)] for name in groups}
-        self._write(self.files, groups, found, recorded_at)
-        counted = ((self.files[name].path, len(cases)) for name, cases in found.items() if cases)
+        found = {name: [each for each in judgements[name] if each.outcome not in _UNUSABLE] for name in groups}
+        self._write(groups, found, recorded_at)
+        counted = ((self.files(name)[0].path, len(cases)) for name, cases in found.items() if cases)
         return tuple(f"{format_count(n_cases, 'case')} recorded in {path}" for path, n_cases in counted)
 
     def keep_first(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> tuple[str, ...]:
@@ -112,14 +131,14 @@ class StoredBaselines:
             name: [each for each in judgements[name] if each.samples_ns and each.outcome in _WITHOUT_REFERENCE]
             for name in groups
         }
-        self._write(self.local_files, groups, kept, recorded_at)
+        self._write(groups, kept, recorded_at, is_local=True)
         n_cases = sum(map(len, kept.values()))
         if not n_cases:
             return ()
         where = self.config.local_baseline_dir
         return (f"{format_count(n_cases, 'case')} kept in {where}: the next run is compared with this one",)
 
-    def _engine_sessions(self, name: str, fingerprint: Fingerprint) -> tuple[EngineSession, ...]:
+    def _engine_sessions(self, name: str, fingerprint: Fingerprint, within: str) -> tuple[EngineSession, ...]:
         """Return the sessions of a group that name an engine and hold cases of this run, the best first.
 
         They are of what was asked for, on any machine but another board, the most similar first; then what is
@@ -128,27 +147,24 @@ class StoredBaselines:
         asked, here = asked_fields(fingerprint), machine_fields(fingerprint)
         ranked = [
             ((len(differing), is_local, -n_cases), session, differing)
-            for is_local, baselines in enumerate((self.files[name], self.local_files[name]))
+            for is_local, baselines in enumerate(self.files(name))
             for entry in baselines.entries
             if asked_fields(entry.fingerprint) == asked and entry.board in (self._board, None)
             for differing in (differences(machine_fields(entry.fingerprint), here),)
             for session in entry.sessions
-            if session.engine_id is not None and (n_cases := self._n_own(name, session))
+            if session.engine_id is not None and (n_cases := sum(within in each for each in session.samples_ns))
         ]
         newest = sorted(ranked, key=lambda each: each[1].recorded_at, reverse=True)
         return tuple((session, differing) for _, session, differing in sorted(newest, key=lambda each: each[0]))
 
-    def _n_own(self, name: str, session: StoredSession) -> int:
-        """Return how many of a session's cases are of this run; a file of a model holds all its scenarios."""
-        own = f"/{self.config.workload.prefix}/" if name == "llama" else ""
-        return sum(own in case_id for case_id in session.samples_ns)
-
-    def at_hand(self, name: str, fingerprint: Fingerprint) -> tuple[EngineSession, Path] | None:
+    def at_hand(self, name: str, fingerprint: Fingerprint, within: str = "") -> tuple[EngineSession, Path] | None:
         """Return the first of them whose engine the board's store holds, and where; None where it holds none.
+
+        Cases of this run are those whose ids have `within`: a file of a model holds all its scenarios.
 
         Raises EngineError: it is damaged.
         """
-        for session, differing in self._engine_sessions(name, fingerprint):
+        for session, differing in self._engine_sessions(name, fingerprint, within):
             assert session.engine_id is not None
             folder = self.config.board.kept_folder(session.engine_id)
             if folder is not None:
@@ -156,14 +172,10 @@ class StoredBaselines:
         return None
 
     def _write(
-        self,
-        files: Mapping[str, BaselineFile],
-        groups: Groups,
-        found: Mapping[str, Sequence[Judgement]],
-        recorded_at: str,
+        self, groups: Groups, found: Mapping[str, Sequence[Judgement]], recorded_at: str, *, is_local: bool = False
     ) -> None:
         """Add a session of each group that has cases, all of them or none."""
-        paths = {name: files[name].path for name, cases in found.items() if cases}
+        paths = {name: self.files(name)[is_local].path for name, cases in found.items() if cases}
         for folder in {path.parent for path in paths.values()}:
             with changing(folder):
                 stored = {name: read_baselines(path) for name, path in paths.items()}  # anew: others record too
@@ -190,20 +202,9 @@ class StoredBaselines:
             outputs=group.outputs[0] if group.outputs else None,
         )
 
-    def keep_engines(self, groups: Groups) -> None:
-        """Keep what made the samples of this run as long as the board is there: the run may become a reference.
-
-        Raises PerfsuiteError: the store is full, or cannot be written; the times may be stored all the same.
-        """
-        if self.config.baseline_mode == "off" or self.config.is_against:
-            return
-        for name, engine in (("llama", self.config.engine), ("kernels", None)):
-            if name in groups:
-                self.kept_engines[name] = self.config.board.keep(engine, groups[name].engine_version)
-
     def _file(self, name: str, fingerprint: Fingerprint) -> BaselineFile:
         """Return the committed file of a group, or the checkout's own where only that has anything comparable."""
-        committed, local = self.files[name], self.local_files[name]
+        committed, local = self.files(name)
         is_local = not committed.comparable(fingerprint, self._board) and local.comparable(fingerprint, self._board)
         return local if is_local else committed
 
@@ -241,20 +242,7 @@ def open_baselines(config: RunConfig) -> StoredBaselines:
 
     Raises BaselineError: a file cannot be read, or is none of baselines.
     """
-    names = {
-        "llama": config.workload.weights.name,
-        "kernels": "kernels",
-        "binding": "binding",
-        "roofline": "roofline",
-        OPENCL: OPENCL,
-        OWN_GROUP: OWN_GROUP,
-    }
-    committed, local = (
-        {group: read_baselines(baseline_path(folder, config.profile.name, name)) for group, name in names.items()}
-        for folder in (config.baseline_dir, config.local_baseline_dir)
-    )
-    return StoredBaselines(config=config, files=committed, local_files=local)
-
-
-def _is_reference(judgement: Judgement) -> bool:
-    return judgement.outcome not in (Outcome.INVALID, Outcome.IMPOSSIBLE)
+    stored = StoredBaselines(config=config)
+    for name in sorted({*GROUP_OF_KIND.values(), OWN_GROUP}):
+        stored.files(name)
+    return stored

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.experiments.engine_replicates import llama_fingerprint
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.experiments.stored import open_baselines
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.engine_store import engine_folder
-from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.option_table import AGAINST_ARGUMENTS
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
+
+if TYPE_CHECKING:
+    pass
 
 #: What each option names, in words.
 _KINDS = {"against": "build", "against_model": "model", "against_args": "settings"}
@@ -48,44 +46,17 @@ def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True)
     return replace(config, old=replace(old, inject_op=None, inject_phases=()), old_text=told)
 
 
-def with_stored_side(config: RunConfig) -> RunConfig:
-    """Return the run with the engine that made its baseline as the old side, where that is at hand.
-
-    Without it the stored times alone judge. Pairs of an OpenCL backend have no trace of kernels, and prompts of many
-    lengths are not paired: these are judged by stored times, too.
-
-    Raises PerfsuiteError: the baselines cannot be read, or the stored engine is damaged.
-    """
-    is_paired = config.baseline_mode == "compare" and config.old is None and config.opencl is None
-    if not is_paired or config.prompt_lengths:
-        return config
-    found = open_baselines(config).at_hand("llama", llama_fingerprint(config, ""))
-    if found is None:
-        return config
-    (session, differences), folder = found
-    engine = config.board.find_engine(engine_folder(folder))
-    old = replace(config, other_engine=engine, inject_op=None, inject_phases=())
-    text = f"the build of the baseline of {session.recorded_at[:16]}"
-    return replace(config, old=old, old_text=text, old_session=session, old_differences=differences)
-
-
 def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arguments: str | None) -> RunConfig:
     old = config
     if library_dir is not None:
         engine = config.board.find_engine(Path(library_dir))
-        old = replace(old, other_engine=engine, opencl=old.opencl and _backend_of(config, engine))
+        old = replace(old, other_engine=engine, opencl=old.opencl and config.backend_of(engine))
     if model is not None:
         weights = resolve(model, cache_dir=config.cache_dir / "models")
         old = replace(old, workload=replace(old.workload, weights=weights))
     for argument in (arguments or "").split():
         old = _with_argument(old, argument)
     return old
-
-
-def _backend_of(config: RunConfig, engine: Engine) -> OpenClBackend:
-    """Return the backend that the board has for another engine."""
-    platform = config.opencl_platform or config.profile.opencl_platform
-    return config.board.instruments.opencl_backend(engine, platform)
 
 
 def _with_argument(config: RunConfig, argument: str) -> RunConfig:

@@ -17,8 +17,8 @@ from perfsuite.device.reach import Reach
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.opening import choose_board, desk_claim
 from perfsuite.measure.board.protocol import Board
-from perfsuite.plugin.durations import asked_seconds
 from perfsuite.plugin.registration import value_of
+from perfsuite.plugin.values import asked_seconds
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:

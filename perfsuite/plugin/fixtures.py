@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.kernel_replicates import kernel_samples, tick_of
 from perfsuite.experiments.session import PerfSession
-from perfsuite.measure.counted_call import counted_call
-from perfsuite.plugin.margins import marker_margin
-from perfsuite.records.case import OPENCL, Expectation
+from perfsuite.plugin.values import marker_margin
+from perfsuite.records.case import Expectation
 from perfsuite.records.fingerprint import Fingerprint
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.report.exports.junit import case_properties, run_properties
@@ -21,6 +19,8 @@ from perfsuite.report.exports.junit import case_properties, run_properties
 if TYPE_CHECKING:
     import pyopencl as cl
     from hypothesis.strategies import DataObject
+
+    from perfsuite.experiments.shapes.hunts import ShapeHunts
 
 SESSION_KEY = pytest.StashKey[PerfSession]()
 #: No latency; what is written must be read again.
@@ -50,15 +50,16 @@ class Perf:
 
     def hunt(self, case_id: str, data: DataObject) -> None:
         """Let a hunt draw a shape and judge it; the hunt's own verdict follows when Hypothesis is done."""
-        hunts = self._session.hunts
-        hunt = None if hunts is None else hunts.hunt(case_id)
+        hunt = self._hunts(case_id).hunt(case_id)
         if hunt is not None:
             hunt.example(data)
 
+    def _hunts(self, case_id: str) -> ShapeHunts:
+        return cast("ShapeHunts", self._session.experiment(self._session.cases[case_id].kind))
+
     def conclude_hunt(self, case_id: str) -> None:
         """Judge a hunt by all its shapes: pass, fail or skip this test by the outcome."""
-        if self._session.hunts is not None:
-            self._session.hunts.finish(case_id)
+        self._hunts(case_id).finish(case_id)
         self.judge(case_id)
 
     def holds(self, name: str) -> None:
@@ -106,24 +107,14 @@ class Perf:
         The first launch is for `check`, which returns False, or raises, where the outputs are wrong. A launch that
         fails, fails the test.
         """
-        from perfsuite.measure.opencl_calls import OpenClCall  # brings pyopencl, which the caller has
-
-        call = OpenClCall(
-            case_id=f"{OPENCL}/{name}",
-            queue=queue,
-            kernel=kernel,
-            global_size=global_size,
-            local_size=local_size,
-            arguments=arguments,
-        )
         try:
-            records = call.rounds(self._session.config.n_replicates, check)
+            samples, fingerprint = self._session.own.KernelLaunch(
+                queue=queue, kernel=kernel, global_size=global_size, local_size=local_size, arguments=arguments
+            ).samples(name, self._session.config.n_replicates, check)
         except MeasurementError as error:
             pytest.fail(str(error), pytrace=False)
-        problems = () if records else ("the kernel computes wrongly: its check says so",)
-        samples = kernel_samples(call.case_id, records, problems, tick_of(records))
         expectation = Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=limit_ns)
-        return self._judged(samples, expectation, call.fingerprint)
+        return self._judged(samples, expectation, fingerprint)
 
     def count(
         self, name: str, function: Callable[..., object], *arguments: object, limit_s: float = 600.0
@@ -135,8 +126,9 @@ class Perf:
         """
         margin = marker_margin(self._request.node)
         try:
-            call = counted_call(function, arguments, self._request.module)
-            judgement = self._session.judge_call(name, call, limit_s=limit_s, marker_margin=margin)
+            judgement = self._session.judge_call(
+                name, function, arguments, self._request.module, limit_s=limit_s, margin_ratio=margin
+            )
         except MeasurementError as error:
             wrong = str(error)
         else:

@@ -17,18 +17,15 @@ import pytest
 
 from perfsuite.device.end_requests import EndRequests, requests_heard
 from perfsuite.errors import LinkError, PerfsuiteError
-from perfsuite.experiments.kernel_replicates import lack_of_opencl
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.session import PerfSession, open_session
-from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, board_name
-from perfsuite.plugin.against import with_old_side, with_stored_side
+from perfsuite.plugin.against import with_old_side
 from perfsuite.plugin.board_options import is_to_measure, lists_by_board
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf
-from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
-from perfsuite.records.case import KERNELS
+from perfsuite.plugin.values import marker_margin
 
 _REQUESTS_KEY = pytest.StashKey[EndRequests]()
 
@@ -56,17 +53,17 @@ def pytest_configure(config: pytest.Config) -> None:
             run = replace(compared, origin=run.origin)
         else:
             run = with_old_side(run, config.option, asks_board=asks_board)
-        if is_to_measure(config.option):
-            run = with_stored_side(run)
         run.run_dir.mkdir(parents=True, exist_ok=True)
-        config.stash[SESSION_KEY] = open_session(run, asks_board=asks_board)
+        config.stash[SESSION_KEY] = open_session(run, asks_board=asks_board, is_measured=is_to_measure(config.option))
     except OSError as error:
         raise pytest.UsageError(f"{run.run_dir}: cannot be written ({error.strerror}); choose --perf-dir") from None
     except PerfsuiteError as error:
         raise pytest.UsageError(str(error)) from None
     config.add_cleanup(config.stash[SESSION_KEY].close)
     if run.shapes is not None:
-        _prepare_hunts(run.shapes)
+        from perfsuite.experiments.shapes.hunt import register_profile  # brings Hypothesis
+
+        register_profile(run.shapes.budget)  # hunts are imported later, when they are collected
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args[:] = [str(cases_dir())]
 
@@ -121,8 +118,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _names(session: PerfSession, argument: str) -> Sequence[str]:
     """Return the cases or statements that an argument of a function stands for."""
     if argument == STATEMENT:
-        sweeps = session.enumerated.sweeps
-        return [] if sweeps is None else list(sweeps.statements())
+        return [name for each in session.experiments for name in each.statements()]
     arguments = {kind: name for name, kind in CASE_KINDS.items()}
     return [each.case_id for each in session.cases.values() if arguments.get(each.kind, BROUGHT) == argument]
 
@@ -199,13 +195,9 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _on_its_board(run: RunConfig, option: argparse.Namespace) -> RunConfig:
-    """Return the run with the name of its board, which is known now, and the OpenCL that is there."""
+    """Return the run with the name of its board, which is known now, and the OpenCL backend that is there."""
     run = replace(run, origin=replace(run.origin, board=board_name(run.board)))
-    if run.board.is_local:
-        return run
-    if not run.is_against and KERNELS not in run.left_out and (lack := lack_of_opencl(run)):
-        run = replace(run, left_out={**run.left_out, KERNELS: lack})
-    return on_backend(run, option)
+    return run if run.board.is_local else on_backend(run, option)
 
 
 def _let_go(board: Board) -> None:
@@ -244,13 +236,6 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
     if perf.config.is_planned and (lacking := {**perf.errors, **perf.measured.absences}):
         told = "; ".join(f"{name}: {why}" for name, why in lacking.items())
         raise pytest.UsageError(f"this run cannot be planned: {told}")
-
-
-def _prepare_hunts(request: HuntRequest) -> None:
-    """Let the hunts have the profile's settings; they are imported later, when they are collected."""
-    from perfsuite.experiments.shapes.hunt import register_profile  # brings Hypothesis
-
-    register_profile(request.budget)
 
 
 def _refuse_xdist(config: pytest.Config) -> None:

@@ -14,9 +14,9 @@ from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, kv_heads_with
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.environment import environment_opencl_vendors
 from perfsuite.measure.kernel_runtime import lack_of_driver
-from perfsuite.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS
-from perfsuite.plugin.durations import asked_names
-from perfsuite.plugin.registration import given_options, usable_name, value_of
+from perfsuite.option_table import DEFAULT_SHAPE_PROFILE
+from perfsuite.plugin.registration import given_options, usable_name
+from perfsuite.plugin.values import asked_names
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
@@ -28,16 +28,12 @@ _SEED = "hypothesis_seed"
 _Choice = TypeVar("_Choice", Operation, Subject)
 
 
-def asked_hunts(config: pytest.Config) -> HuntRequest | None:
-    """Return what the options ask for, and let Hypothesis draw with its seed; None without ``--perf-shapes``.
+def asked_hunts(config: pytest.Config) -> HuntRequest:
+    """Return what the options ask for, and let Hypothesis draw with its seed.
 
     Raises pytest.UsageError: a value is not accepted, or an option makes no sense with or without another.
     """
     option = config.option
-    if option.perf_shapes is None:
-        if given := [name for name in SHAPE_OPTIONS if value_of(option, name) is not None]:
-            raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
-        return None
     _refuse(lack_of("hypothesis"), option.perf_shapes)
     subjects = _chosen("--perf-shape-subjects", option.perf_shape_subjects or Subject.TILED.value, Subject)
     operations = _chosen(_NAME, option.perf_shapes, Operation)
@@ -55,12 +51,12 @@ def asked_hunts(config: pytest.Config) -> HuntRequest | None:
     return request
 
 
-def refuse_without_opencl(request: HuntRequest | None) -> None:
+def refuse_without_opencl(request: HuntRequest) -> None:
     """Refuse hunts in OpenCL's kernels on this machine where no driver is installed.
 
     Raises pytest.UsageError: none is.
     """
-    if request is not None and {Subject.TILED, Subject.GGML_OPENCL} & set(request.subjects):
+    if {Subject.TILED, Subject.GGML_OPENCL} & set(request.subjects):
         _refuse(lack_of_driver(environment_opencl_vendors()), ",".join(each.value for each in request.operations))
 
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile, own_folders
 from perfsuite.errors import HistoryError, PerfsuiteError, lack_of, require
-from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
-from perfsuite.measure.environment import environment_opencl_vendors
-from perfsuite.measure.kernel_runtime import lack_of_driver
-from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO
+from perfsuite.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO, SHAPE_OPTIONS, SWEEPS
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
-from perfsuite.plugin.conflicts import is_paired, refuse_conflicts
-from perfsuite.plugin.durations import asked_names, asked_seconds
-from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
-from perfsuite.plugin.margins import asked_margins, asked_ratio
+from perfsuite.plugin.conflicts import refuse_conflicts
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.registration import value_of
-from perfsuite.records.case import KERNELS
+from perfsuite.plugin.values import asked_margins, asked_names, asked_ratio, asked_seconds
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.records.outcome import SUSPECT_EXIT
@@ -34,6 +27,10 @@ from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_S
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import MOST_TOKENS, Scenario, find_scenario
 from perfsuite.workload.weights import resolve
+
+if TYPE_CHECKING:
+    from perfsuite.experiments.shapes.request import HuntRequest
+    from perfsuite.measure.opencl_backend import OpenClBackend
 
 _OFF = "off"
 
@@ -113,7 +110,7 @@ def _refuse_untimed(option: argparse.Namespace, profile: Profile) -> None:
 
 def _resolve(config: pytest.Config) -> RunConfig:
     option, own_dir = config.option, config.rootpath / ".perfsuite"
-    shapes = asked_hunts(config)
+    shapes = _shapes(config)
     profile = find_profile(option.perf_device, folders=own_folders(config.rootpath))
     cache_dir = user_cache()
     _refuse_untimed(option, profile)
@@ -122,8 +119,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
     model, run_id = option.perf_model or profile.default_model or DEFAULT_MODEL, new_run_id()
     weights = resolve(model, cache_dir=cache_dir / "models")
     board = asked_board(option, profile, run_id, cache_dir=cache_dir)
-    if board.is_local:
-        refuse_without_opencl(shapes)
+    if board.is_local and shapes is not None:
+        _refuse_without_opencl(shapes)
     engine = board.find_engine(None) if board.is_local else None
     run = RunConfig(
         profile=profile,
@@ -154,7 +151,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         budget_s=asked_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
         inject_ratio=inject_ratio,
         model=model,
-        sweeps=asked_names("--perf-sweep", option.perf_sweep, tuple(SWEEPS)) if option.perf_sweep else (),
+        sweeps=asked_names("--perf-sweep", option.perf_sweep, SWEEPS) if option.perf_sweep else (),
         quick_calibration=option.perf_calibrate == "quick" and not (option.perf_plan or option.perf_ingest),
         is_planned=bool(option.perf_plan),
         long_sweeps=option.perf_long,
@@ -168,17 +165,26 @@ def _resolve(config: pytest.Config) -> RunConfig:
         prompt_lengths=lengths,
         origin=run_origin(config, run_id, engine),
         outputs=asked_outputs(config),
-        left_out=dict(_left_out(option, is_local=board.is_local)),
+        left_out={"history": lack} if not option.perf_history and (lack := lack_of("duckdb")) else {},
     )
     return on_backend(run, option) if board.is_local else run
 
 
-def _left_out(option: argparse.Namespace, *, is_local: bool) -> Iterator[tuple[str, str]]:
-    """Yield what nobody asked for by name and this machine has not what it needs for, with what brings that."""
-    if is_local and not is_paired(option) and (lack := lack_of_driver(environment_opencl_vendors())):
-        yield KERNELS, lack
-    if not option.perf_history and (lack := lack_of("duckdb")):
-        yield "history", lack
+def _shapes(config: pytest.Config) -> HuntRequest | None:
+    """Return which hunts for shapes the options ask for, if any."""
+    if config.option.perf_shapes is None:
+        if given := [name for name in SHAPE_OPTIONS if value_of(config.option, name) is not None]:
+            raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give --perf-shapes as well")
+        return None
+    from perfsuite.plugin.hunt_options import asked_hunts  # what the extra for shapes brings
+
+    return asked_hunts(config)
+
+
+def _refuse_without_opencl(shapes: HuntRequest) -> None:
+    from perfsuite.plugin.hunt_options import refuse_without_opencl  # as above
+
+    refuse_without_opencl(shapes)
 
 
 def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:
@@ -188,7 +194,7 @@ def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:
     """
     if not _is_opencl(option):
         return run
-    opencl = run.board.instruments.opencl_backend(run.engine, run.opencl_platform or run.profile.opencl_platform)
+    opencl = run.backend_of(run.engine)
     settings = replace(run.workload.settings, flash_attn=_flash_attn(option.perf_flash_attn, opencl))
     return replace(run, opencl=opencl, workload=replace(run.workload, settings=settings))
 

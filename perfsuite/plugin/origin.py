@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -105,8 +104,12 @@ def rerun_arguments(config: pytest.Config) -> Iterator[str]:
     yield from _own_arguments(config)
     yield from (f"--override-ini={each}" for each in config.option.override_ini or () if each.startswith("perf_"))
     yield from _plugins(config.invocation_params.args)
-    yield from _places(config)
-    yield from _paths(config)
+    if config.option.inifilename:
+        yield f"--config-file={config.option.inifilename}"
+    if config.option.rootdir:
+        yield f"--rootdir={config.option.rootdir}"
+    if config.args_source is pytest.Config.ArgsSource.ARGS:  # as a whole, without the choice of a test in them
+        yield from dict.fromkeys(each.split("::")[0] for each in config.args)
 
 
 def chosen_cases(config: pytest.Config) -> Iterator[str]:
@@ -122,7 +125,8 @@ def chosen_cases(config: pytest.Config) -> Iterator[str]:
 def _own_arguments(config: pytest.Config) -> Iterator[str]:
     for name, settings in OPTIONS.items():
         value = value_of(config.option, name)
-        if name in _WHERE or value == settings.get("default") or _is_unset(name, value):
+        is_unset = value is None or value is False or (name, value) == ("--baseline", "record")
+        if name in _WHERE or value == settings.get("default") or is_unset:
             continue
         usable = usable_name(config, name)
         yield usable if value is True else f"{usable}={value}"
@@ -130,27 +134,8 @@ def _own_arguments(config: pytest.Config) -> Iterator[str]:
         yield f"--hypothesis-seed={config.option.hypothesis_seed}"
 
 
-def _is_unset(name: str, value: Any) -> bool:
-    return value is None or value is False or (name, value) == ("--baseline", "record")
-
-
 def _plugins(arguments: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
     """Yield the plugins that the command line names; those of ``addopts`` are loaded again by themselves."""
     words = [os.fspath(each) for each in arguments]
     pairs = zip(words, [*words[1:], ""], strict=True)
     yield from dict.fromkeys(f"-p{word[2:] or following}" for word, following in pairs if word[:2] == "-p")
-
-
-def _places(config: pytest.Config) -> Iterator[str]:
-    """Yield where pytest was asked to read its configuration."""
-    if config.option.inifilename:
-        yield f"--config-file={config.option.inifilename}"
-    if config.option.rootdir:
-        yield f"--rootdir={config.option.rootdir}"
-
-
-def _paths(config: pytest.Config) -> Iterator[str]:
-    """Yield the files and folders that were named, without the choice of a test in them."""
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        return
-    yield from dict.fromkeys(each.split("::")[0] for each in config.args)

@@ -131,13 +131,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, ...]:
     """Return what came out and what to do next, and what could not be written."""
+    from perfsuite.experiments.run_outputs import attribution
     from perfsuite.report.terminal import next_step  # see `pytest_terminal_summary`
 
     report_path = None if written is None or written.report_path is None else str(written.report_path)
     lines = next_step(
         tuple(perf.judgements.values()),
         None if written is None else str(written.run_path),
-        perf.attribution(),
+        attribution(perf),
         report_path,
         origin=perf.config.origin,
         is_interrupted=perf.is_interrupted,

@@ -101,11 +101,14 @@ OPENCL = "opencl"
 #: The kind and the group of counted work, which has no time.
 COUNTED = "counted"
 
+#: The group of what a run of the engine takes, whose file of baselines has the name of the model.
+ENGINE_GROUP = "llama"
+
 #: By kind of case: its group, which also has its file of baselines.
 GROUP_OF_KIND = {
-    "phase": "llama",
-    "operator": "llama",
-    "engine_kernel": "llama",
+    "phase": ENGINE_GROUP,
+    "operator": ENGINE_GROUP,
+    "engine_kernel": ENGINE_GROUP,
     "kernel": KERNELS,
     OPENCL: OPENCL,
     "binding": "binding",

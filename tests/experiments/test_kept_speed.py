@@ -10,14 +10,13 @@ import pytest
 from perfsuite.experiments.kept_speed import (
     memory_complaint,
     pairs_note,
-    pairs_speed_notes,
     slowdown_ratio,
     speed_note,
     throttling_complaint,
     with_speed_problems,
 )
-from perfsuite.experiments.pairs import Pair
-from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.pairs import EnginePair, Pair, pairs_speed_notes
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.samples import ReplicateSamples
@@ -176,7 +175,7 @@ def test_what_cannot_be_told_is_said() -> None:
 def test_pairs_are_told_by_the_old_side(phase: Phase, is_told: bool) -> None:
     """By its prefill, or its decode where it has none; the new side, which may be slower, does not count."""
 
-    def pair(old_ns: int, new_ns: int) -> Pair:
+    def pair(old_ns: int, new_ns: int) -> EnginePair:
         old, new = (ReplicateSamples(phase_ns={phase: each}, operator_ns={}, rest_ns={}) for each in (old_ns, new_ns))
         return Pair(old=old, new=new, old_repetitions_ns={}, new_repetitions_ns={})
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from perfsuite.experiments.pairs import (
+    EnginePair,
     Pair,
     lone_cases,
     lone_sides,
@@ -92,7 +93,7 @@ def test_what_is_a_hundredth_of_a_token_is_worth_pairs() -> None:
     assert weighty_cases(cases, []) == frozenset()
 
 
-def _pair(*, decode_ns: int, up_ns: int, tiny_ns: int = 1, more: dict[Phase, int] | None = None) -> Pair:
+def _pair(*, decode_ns: int, up_ns: int, tiny_ns: int = 1, more: dict[Phase, int] | None = None) -> EnginePair:
     samples = ReplicateSamples(
         phase_ns={Phase.DECODE: decode_ns, **(more or {})},
         operator_ns={Phase.DECODE: {"up": up_ns, "tiny": tiny_ns}},

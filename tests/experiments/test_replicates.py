@@ -61,7 +61,7 @@ def test_the_machine_is_read_before_a_replicate_and_never_after() -> None:
 
 def payload(waiting_ns: int) -> dict[str, Any]:
     contention = {"wall_ns": 1, "running_ns": 100, "waiting_ns": waiting_ns, "steal_ratio": None, "others_ratio": None}
-    return {"contention": contention}
+    return {"contention": contention, "peak_rss_bytes": 1}
 
 
 class _Board(LocalBoard):
@@ -96,26 +96,26 @@ def collected(
 def test_time_ends_what_has_enough_replicates() -> None:
     """Without any time there are the fewest that say anything, and nobody complains."""
     found = collected(*(payload(0) for _ in range(9)), budget_s=0.0)
-    assert (len(found.payloads), found.complaint, found.broken_off_by) == (MIN_SAMPLES, None, None)
+    assert (len(found.payloads), found.problems, found.group.broken_off_by) == (MIN_SAMPLES, (), None)
 
 
 def test_what_was_left_out_is_shown_where_too_few_were_valid() -> None:
     """Where enough are valid nothing else is shown; what competed from the beginning is noted once."""
     busy = [payload(100) for _ in range(4)]
     found = collected(*busy, n_replicates=4)
-    assert (found.payloads, found.shown_payloads, found.n_discarded) == ((), tuple(busy), 4)
-    (note,) = found.notes
+    assert (found.payloads, found.shown_payloads, found.group.n_discarded) == ((), tuple(busy), 4)
+    (note,) = found.group.notes
     assert note.startswith("the machine was busy from the beginning: somebody else was at work; others take 1 %")
     late = collected(payload(0), payload(100), payload(100), payload(0), payload(0), n_replicates=3)
-    assert (late.notes, late.rough_payloads, len(late.shown_payloads), late.n_discarded) == ((), (), 3, 2)
+    assert (late.group.notes, late.rough_payloads, len(late.shown_payloads), late.group.n_discarded) == ((), (), 3, 2)
 
 
 def test_quiet_is_waited_for_once() -> None:
     found = collected(*(payload(100) for _ in range(6)), n_replicates=4, wait_quiet_s=30.0)
-    assert (len(found.shown_payloads), found.n_discarded, len(found.notes)) == (4, 6, 1)
-    assert found.complaint == "somebody else was at work in 4 of 4 replicates; free the machine and run again"
+    assert (len(found.shown_payloads), found.group.n_discarded, len(found.group.notes)) == (4, 6, 1)
+    assert found.problems == ("somebody else was at work in 4 of 4 replicates; free the machine and run again",)
     again = collected(payload(100), payload(100), *(payload(0) for _ in range(4)), n_replicates=4, wait_quiet_s=30.0)
-    assert (len(again.payloads), again.complaint, again.n_discarded) == (4, None, 2)
+    assert (len(again.payloads), again.problems, again.group.n_discarded) == (4, (), 2)
 
 
 class _Terminal:

@@ -16,7 +16,7 @@ from perfsuite.expectation.llama_workload import EngineGraphs, LlamaWorkload, ll
 from perfsuite.expectation.timing.engine_times import EngineTimes, case_forecasts
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.engine_graph import graph_differences
-from perfsuite.experiments.engine_replicates import recorded_graph
+from perfsuite.experiments.phases.replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine

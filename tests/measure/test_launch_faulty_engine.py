@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from perfsuite.experiments.binding.pairs import SidesTaken
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.binding.pairs import SidesTaken
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import KEPT_BYTES, refuse_killed, run_worker
 from perfsuite.measure.memory_limit import limited_memory, memory_limit_obstacle

@@ -12,7 +12,7 @@ from perfsuite.measure.counted_call import CountedCall
 from perfsuite.records.counts import METRICS, Counts, read_own_counts
 from tests.fake_device import HostRuns
 
-OWN = "perfsuite.experiments.counted.own_calls"
+OWN = "perfsuite.experiments.own.experiment"
 
 SAME = Counts(**dict.fromkeys(METRICS, 1000))
 

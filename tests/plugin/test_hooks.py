@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board import local_board
-from perfsuite.plugin import hooks
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
-from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from tests.fake_device import HostRuns
 
 #: What each run has besides.
@@ -175,7 +170,7 @@ def test_what_no_case_claims_is_invalid(runs: HostRuns, monkeypatch: pytest.Monk
 
     known = module.operator_cases
     monkeypatch.setattr(
-        "perfsuite.experiments.enumeration.operator_cases",
+        "perfsuite.experiments.phases.experiment.operator_cases",
         lambda workload: (case for case in known(workload) if case.role != "ffn_up"),
     )
     runs()
@@ -322,22 +317,3 @@ def test_xdist_is_refused(runs: HostRuns) -> None:
     result = runs.pytester.runpytest_inprocess("--device=host", "-n", "1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --device measures one thing at a time*"])
-
-
-@pytest.mark.parametrize("how", ["linked", "perf_plan", "perf_ingest"])
-def test_a_board_without_opencl_has_no_kernels_however_it_is_run(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """Over a link, as it is planned, and when what came back of a plan is judged: they are left out in one line."""
-
-    @dataclass(frozen=True)
-    class Run:
-        board: Any
-        origin: RunOrigin = NO_ORIGIN
-        is_against: bool = False
-        left_out: Mapping[str, str] = field(default_factory=dict)
-
-    monkeypatch.setattr(hooks, "board_name", lambda board: None)
-    monkeypatch.setattr(hooks, "lack_of_opencl", lambda run: "OpenCL: none there")
-    monkeypatch.setattr(hooks, "on_backend", lambda run, option: run)
-    option: Any = SimpleNamespace(**{name: name == how for name in ("perf_plan", "perf_ingest")})
-    run: Any = Run(board=SimpleNamespace(is_local=False))
-    assert hooks._on_its_board(run, option).left_out == {"kernels": "OpenCL: none there"}

@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite import errors
 from perfsuite.errors import OpenClError
-from perfsuite.experiments.engine_replicates import graph_settings
+from perfsuite.experiments.engine_runs import graph_settings
 from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.options import resolve_config

@@ -6,8 +6,8 @@ import pytest
 
 from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.speculation import Speculation
-from perfsuite.experiments.binding.measurement import is_asked
-from perfsuite.experiments.engine_replicates import graph_settings
+from perfsuite.experiments.binding.experiment import is_asked
+from perfsuite.experiments.engine_runs import graph_settings
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.plugin.options import resolve_config
 from perfsuite.records.events import Phase

@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import median
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.engine_replicates import run_plan
+from perfsuite.experiments.engine_runs import run_plan
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment

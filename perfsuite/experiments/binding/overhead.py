@@ -24,6 +24,9 @@ from perfsuite.verdict.pairs import QUESTION_ERROR, SHOWN_ERROR, PairedChange, c
 #: The last part of the cases' ids.
 OVERHEAD = "overhead"
 
+#: The wholes of a request, by the phases that they are of.
+WHOLES = {TTFT: Phase.PREFILL, ITL: Phase.DECODE}
+
 #: Fewer pairs with the native driver judge nothing.
 LEAST_PAIRS = 3
 
@@ -44,6 +47,16 @@ class BindingSide:
     gaps_ns: Mapping[Door, tuple[int, ...]]
     span_cost_ns: int
     engine: EngineRecord
+
+    @property
+    def phase_ns(self) -> Mapping[Phase, int]:
+        """What a prompt and a token of a completion took, of which parts are shares."""
+        found = {phase: self.samples_ns.get(f"{Door.COMPLETION.value}/{whole}") for whole, phase in WHOLES.items()}
+        return {phase: taken_ns for phase, taken_ns in found.items() if taken_ns is not None}
+
+    def of_case(self, case: Case) -> int | None:
+        """Return the sample of a case, ns; None where the process did not record it."""
+        return self.samples_ns.get(case.role or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +80,14 @@ def run_pair(board: Board, plan: LlamaPlan, leader: int, *, n_turns: int, has_se
     return {**binding, "native": native["engine"], "contention": Contention.total(both).to_plain()}
 
 
-def side_of(payload: Payload) -> BindingSide:
+def side_of(payload: Payload, engine: EngineRecord) -> BindingSide:
     """Reduce what a process beneath the binding has sent."""
     record = msgspec.convert(payload["binding"], BindingRecord)
     return BindingSide(
         samples_ns=binding_samples(record),
         gaps_ns={door: token_gaps_ns(record, door) for door in Door},
         span_cost_ns=record.span_cost_ns,
-        engine=EngineRecord.from_plain(payload.get("engine")),
+        engine=engine,
     )
 
 
@@ -90,7 +103,7 @@ def pair_of(payload: Payload) -> NativePair:
     itl_ns = median(by_phase[Phase.DECODE]) + sampling_ns
     n_gen = len(by_phase[Phase.DECODE]) // len(by_phase[Phase.PREFILL])
     return NativePair(
-        binding=side_of(payload),
+        binding=side_of(payload, EngineRecord.from_plain(payload.get("engine"))),
         native_ns={TTFT: ttft_ns, ITL: itl_ns, TOKENS_PER_S: (ttft_ns + n_gen * itl_ns) / (n_gen + 1)},
         native_sampling_ns=sampling_ns,
         n_gen=n_gen,

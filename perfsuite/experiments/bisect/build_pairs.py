@@ -8,7 +8,7 @@ from statistics import median
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
-from perfsuite.experiments.pairs import Pair, outputs_problem, pair_series, pairs_by_case
+from perfsuite.experiments.pairs import EnginePair, outputs_problem, pair_series, pairs_by_case
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads
@@ -41,7 +41,7 @@ class BuildPairs:
     #: Why builds cannot be measured, by their places.
     broken: dict[int, str] = field(default_factory=dict)
     _plans: dict[int, LlamaPlan] = field(default_factory=dict)
-    _series: dict[tuple[int, int], Series[Pair]] = field(default_factory=dict)
+    _series: dict[tuple[int, int], Series[EnginePair]] = field(default_factory=dict)
 
     def is_made(self, build: int) -> bool:
         """Whether a build was measured before."""

@@ -24,7 +24,7 @@ from perfsuite.expectation.forecast import expect
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.bisect.build_pairs import BuildPairs
-from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
+from perfsuite.experiments.pairs import ComparisonSetup, compare_plans
 from perfsuite.experiments.said_graphs import with_engine_graphs
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.bundle.named_builds import Builder

@@ -12,8 +12,7 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
-from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
-from perfsuite.experiments.pairs import Pair
+from perfsuite.experiments.pairs import ComparisonSetup, EnginePair, compare_plans
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
@@ -330,7 +329,7 @@ def run_trial(plan: LlamaPlan, comparison: ComparisonSetup, truth: Truth, board:
     )
 
 
-def _peer_alarms(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
+def _peer_alarms(pairs: Sequence[EnginePair]) -> dict[str, dict[str, bool]]:
     samples = {
         phase: PeerSamples(
             old=tuple(pair.old_repetitions_ns[Phase(phase)] for pair in pairs),

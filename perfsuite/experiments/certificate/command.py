@@ -27,7 +27,7 @@ from perfsuite.experiments.certificate.certificate import (
     read_trials,
     run_trial,
 )
-from perfsuite.experiments.compared_plans import ComparisonSetup
+from perfsuite.experiments.pairs import ComparisonSetup
 from perfsuite.measure.environment import environment_engine
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.whole_file import write_json

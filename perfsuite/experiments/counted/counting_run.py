@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError, require
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.experiments.engine_replicates import workload_settings
+from perfsuite.experiments.engine_runs import workload_settings
 from perfsuite.measure.bundle.making import BundleOrder, make_bundle
 from perfsuite.measure.bundle.steps import Tell
 from perfsuite.measure.bundle.targets import find_target

@@ -11,7 +11,6 @@ from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.expectation.counted_ratios import CountedRatios, RoleWork, known_ratios, role_works
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.counted.counting_run import count_workload, own_processor
-from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
@@ -92,7 +91,7 @@ def _of_role(work: RoleWork, counted: CountedWork, ratios: CountedRatios) -> Ite
 _MOST_PROMPT, _MOST_GEN = 16, 4
 
 
-def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, *_: object) -> tuple[Experiment, ...]:
     """Return the experiment of ``--device=counted`` and ``--perf-counts``."""
     workload = config.workload
     if config.profile.counts_for is None:
@@ -131,6 +130,7 @@ class CountedExperiment(Experiment):
     found: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, CountChange] = field(default_factory=dict)
     kind: str = COUNTED
+    is_timed: bool = False
 
     def cases(self) -> Iterator[Case]:
         """Enumerate the counts of the baseline, and those that the workload is expected to have; instructions first."""

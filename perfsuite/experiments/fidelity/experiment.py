@@ -26,7 +26,6 @@ from perfsuite.experiments.fidelity.scored_run import (
     judge_fidelity,
     kernel_row,
 )
-from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
@@ -256,7 +255,7 @@ LONG_KERNELS = (
 )
 
 
-def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, *_: object) -> tuple[Experiment, ...]:
     """Return the experiment of ``--perf-fidelity``."""
     check_generates(config.workload.weights.shape, "--perf-fidelity")
     return (FidelityExperiment(config=config),)

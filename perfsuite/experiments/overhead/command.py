@@ -15,10 +15,10 @@ from perfsuite.cli.run_options import add_answer, add_subject, check_least, effo
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
-from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
-from perfsuite.experiments.overhead.recorder_sides import (
+from perfsuite.experiments.overhead.measurement import (
     CPU_COMPARISONS,
     EBPF_RECORDERS,
+    LEAST_PAIRS,
     OPENCL_COMPARISONS,
     compare_recorders,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from perfsuite.device.work_folder import work_folder
-from perfsuite.experiments.overhead.recorder_sides import ebpf_plan
+from perfsuite.experiments.overhead.measurement import ebpf_plan
 from perfsuite.experiments.recorder_traces import traced_by_ebpf
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.run_folder import RUN_FOLDER

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from perfsuite.experiments.engine_replicates import run_plan
-from perfsuite.experiments.forecasts import Forecasts
-from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
-from perfsuite.experiments.overhead.recorder_sides import (
+from perfsuite.experiments.engine_runs import run_plan
+from perfsuite.experiments.overhead.measurement import (
+    COST_PHASES,
     CPU_COMPARISONS,
     OPENCL_COMPARISONS,
     Comparison,
+    Overhead,
     compare_recorders,
 )
 from perfsuite.experiments.progress import ProgressLine
@@ -80,7 +80,7 @@ N_PAIRS = 12
 _MOST_GEN = 24
 
 
-def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, *_: object) -> tuple[Experiment, ...]:
     """Return the experiment of ``--perf-overhead``."""
     check_generates(config.workload.weights.shape, "--perf-overhead")
     return (OverheadExperiment(config=config),)

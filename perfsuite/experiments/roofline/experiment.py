@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
@@ -12,8 +12,7 @@ from perfsuite.expectation.roofline.ceiling import Survey, merge_surveys
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, subject_of, write_roofline
 from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint, SweepSubject, sweep_points
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.protocol import Sweeps
-from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.protocol import Experiment, Selection
 from perfsuite.experiments.roofline.checks import (
     BOUNDED,
     all_checks,
@@ -23,6 +22,7 @@ from perfsuite.experiments.roofline.checks import (
     series_checks_of,
 )
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench, measure_memories, measure_rows
 from perfsuite.measure.device_survey import SurveyRequest, measure_bounds, survey_device
 from perfsuite.measure.engine import Engine
@@ -99,21 +99,21 @@ _REGIME = "/regime"
 
 
 @dataclass(kw_only=True)
-class RooflineSweeps:
+class RooflineSweeps(Experiment):
     """The sweeps that a run was asked for, under its device's roofline."""
 
     config: RunConfig
     points: tuple[SweepPoint, ...]
-    #: Whether the ceilings are held against other programs.
-    with_bounds: bool = True
     #: What was measured.
     run: RooflineRun | None = None
+    kind: str = "roofline"
+    has_reference: bool = True
     _checks: dict[str, Statement] = field(default_factory=dict, init=False)
 
     def cases(self) -> Iterator[Case]:
         """Enumerate a case for each phase and whole run of each workload."""
         for point in self.points:
-            yield from (Case(case_id=case_id, kind="roofline") for case_id in _case_ids(point))
+            yield from (Case(case_id=case_id, kind=self.kind) for case_id in _case_ids(point))
 
     def statements(self) -> Iterator[str]:
         """Name what is checked beside each case by itself: its regime, and the order within sweeps."""
@@ -123,22 +123,18 @@ class RooflineSweeps:
         yield from (f"memory/{point.workload.prefix}" for point in self.points if has_memory(point))
         yield from BOUNDED
 
-    def only(self, names: Sequence[str]) -> RooflineSweeps | None:
+    def _only(self, names: Collection[str]) -> tuple[SweepPoint, ...]:
         """Leave out the workloads of which no case and no statement is wanted; bounds alone leave the first."""
-        wanted = set(names)
-        points = tuple(point for point in self.points if not wanted.isdisjoint(_names(point)))
-        with_bounds = not wanted.isdisjoint(BOUNDED)
-        points = points or self.points[:with_bounds]
-        return replace(self, points=points, with_bounds=with_bounds) if points else None
+        points = tuple(point for point in self.points if any(each in names for each in _names(point)))
+        return points or self.points[:1]
 
-    @property
-    def n_steps(self) -> int:
-        """How many steps the sweeps are: every process, and two of the ceilings before and after."""
-        return 4 + len(self.points) * min(self.config.n_replicates, N_PROCESSES)
+    def n_steps(self, case_ids: Collection[str]) -> int:
+        """Return every process, and two of the ceilings before and after."""
+        return 4 + len(self._only(case_ids)) * min(self.config.n_replicates, N_PROCESSES)
 
-    def measure(self, progress: ProgressLine) -> GroupSamples:
+    def measure(self, case_ids: Selection, progress: ProgressLine) -> GroupSamples:
         """Measure the ceilings and every workload, and keep what was measured beside the run's file."""
-        config = self.config
+        config, points = self.config, self._only(case_ids)
         request = RooflineRequest(
             survey=SurveyRequest(
                 profile=config.profile,
@@ -148,12 +144,11 @@ class RooflineSweeps:
                 opencl_platform=config.opencl_platform,
             ),
             base=(),
-            sweeps=self.points,
-            with_bounds=self.with_bounds,
+            sweeps=points,
+            with_bounds=any(each in case_ids for each in BOUNDED),
             engine=config.engine,
             n_processes=min(config.n_replicates, N_PROCESSES),
         )
-        progress.extend_to(self.n_steps)
         self.run = run = record_roofline(request, lambda text: progress.step(f"sweeps, {text}"))
         write_roofline(run, config.run_dir / "roofline.json")
         samples = {row.case: CaseSamples(case_id=row.case, samples_ns=row.samples_ns) for row in run.rows}
@@ -163,22 +158,18 @@ class RooflineSweeps:
         fingerprint = {**config.board.facts().fingerprint, **measured_with}
         return GroupSamples(samples=samples, fingerprint=fingerprint, description=run.engine)
 
-    def expectation(self, case_id: str) -> Expectation:
+    def expectation(self, case: Case) -> Expectation:
         """Return the least time that the ceilings allow a case."""
-        row = next((row for row in self.run.rows if row.case == case_id), None) if self.run else None
+        row = next((row for row in self.run.rows if row.case == case.case_id), None) if self.run else None
         return (
             Expectation() if row is None or self.run is None else Expectation(floor_ns=round(floor_ns(self.run, row)))
         )
 
-    @property
-    def told(self) -> tuple[Statement, ...]:
-        """All statements, once one was asked for."""
-        return tuple(self._checks.values())
-
-    def statement(self, name: str) -> Statement | None:
-        """Check a statement; None where nothing was measured."""
+    def statement(self, name: str, reason: str) -> Statement:
+        """Check a statement; undecided, with the reason, where nothing was measured."""
         if self.run is None:
-            return None
+            why = reason or "the sweeps were not measured"
+            return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=why)
         if not self._checks:
             self._checks = {check.name: check for check in all_checks(self.run)}
         if name not in self._checks and name in BOUNDED:
@@ -189,7 +180,7 @@ class RooflineSweeps:
         return self._checks.get(name, unmeasured)
 
 
-def open_sweeps(config: RunConfig) -> Sweeps:
+def open_experiments(config: RunConfig, *_: object) -> tuple[Experiment, ...]:
     """Enumerate the sweeps that were asked for; `PerfsuiteError` where one is unknown, or not of a file's weights."""
     subject = SweepSubject(
         weights=config.model,
@@ -198,7 +189,7 @@ def open_sweeps(config: RunConfig) -> Sweeps:
         is_long=config.long_sweeps,
         cache_dir=config.cache_dir / "models",
     )
-    return RooflineSweeps(config=config, points=sweep_points(config.sweeps, subject))
+    return (RooflineSweeps(config=config, points=sweep_points(config.sweeps, subject)),)
 
 
 def _has_regime(point: SweepPoint, kind: RowKind) -> bool:

@@ -85,10 +85,9 @@ class ShapeJudges:
         )
 
     def _is_opencl_on_processor(self, platform: str | None) -> bool:
-        from perfsuite.experiments.kernel_replicates import kernel_environment
         from perfsuite.measure.plan import DevicesPlan
 
-        plan, environment = DevicesPlan(platform=platform), kernel_environment(self.config)
+        plan, environment = DevicesPlan(platform=platform), self.config.board.facts().opencl_environment
         return bool(self.config.board.run(plan, extra_environment=environment)["chosen"]["type"] == "cpu")
 
     def _forecasts(self) -> ShapeForecasts | None:
@@ -160,7 +159,7 @@ def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> K
     return KeptShapes(shapes=found, judges=judges)
 
 
-def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, forecasts: Forecasts, *_: object) -> tuple[Experiment, ...]:
     """Return the kept shapes and the hunts; `PerfsuiteError` where what was kept cannot be read."""
     assert config.shapes is not None, "nobody asked for shapes"
     judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.trace_cases import EXPERT_REUSE, TRACE, trace_cases
-from perfsuite.experiments.engine_replicates import run_plan
+from perfsuite.experiments.engine_runs import run_plan
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _OPERATORS, _EXPERTS = "preload", "experts"
 
 
-def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
+def open_experiments(config: RunConfig, forecasts: Forecasts, *_: object) -> tuple[Experiment, ...]:
     """Return the experiment of ``--perf-trace``."""
     return (TraceExperiment(config=config, ceilings=lambda: forecasts.ceilings),)
 

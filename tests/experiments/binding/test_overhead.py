@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.experiments.binding.measurement import is_asked, is_beside_native
+from perfsuite.experiments.binding.experiment import Binding, is_asked
 from perfsuite.experiments.binding.overhead import BindingSide, NativePair, explained_ratio, overhead_judgement
 from perfsuite.records.binding import TOKENS_PER_S, Door, Part
 from perfsuite.records.case import Case
@@ -103,7 +103,9 @@ def test_there_are_cases_of_the_packaged_engine_on_this_machine(changes: Mapping
 
 def test_wholes_follow_the_native_driver() -> None:
     """Parts are work of Python's and of the sampler's own."""
-    assert is_beside_native("binding/m/s/calls/itl")
-    assert is_beside_native("binding/m/s/calls/ttft/decode")
-    assert not is_beside_native("binding/m/s/calls/itl/sampling")
-    assert not is_beside_native("binding/m/s/calls/itl-p95")
+    config: Any = None
+    spreads = [
+        Binding(config=config).session_spread_ratio(f"binding/m/s/calls/{name}", 0.2)
+        for name in ("itl", "ttft/decode", "itl/sampling", "itl-p95")
+    ]
+    assert spreads == [0.03, 0.03, 0.2, 0.2]

@@ -11,8 +11,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.experiments.overhead.ebpf_cost import EbpfCost
-from perfsuite.experiments.overhead.measurement import Overhead
-from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison
+from perfsuite.experiments.overhead.measurement import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison, Overhead
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan

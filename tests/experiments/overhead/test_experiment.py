@@ -13,8 +13,7 @@ import pytest
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.experiment import case_name, judge_overhead
-from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
-from perfsuite.experiments.overhead.recorder_sides import Comparison
+from perfsuite.experiments.overhead.measurement import COST_PHASES, Comparison, Overhead
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.significance import PairedRatio

@@ -14,7 +14,6 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import (
     LiveCostRun,
-    Side,
     measure_live_cost,
     measure_overhead,
     overhead_ratios,
@@ -128,8 +127,10 @@ def test_each_side_has_its_own_plan_and_environment(monkeypatch: pytest.MonkeyPa
         return tuple({"engine": each.to_plain(), "contention": QUIET} for each in (old, new))
 
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run)
-    plain, recorded = Side(plan=PLAN, environment={"A": "1"}), Side(plan=PLAN, environment={"B": "2"})
-    found = measure_overhead(plain, recorded, find_profile("host"), HERE, n_pairs=6, order=random.Random(1))
+    environments, order = ({"A": "1"}, {"B": "2"}), random.Random(1)
+    found = measure_overhead(
+        (PLAN, PLAN), find_profile("host"), HERE, n_pairs=6, environments=environments, order=order
+    )
     assert found.ratios[Phase.PREFILL].median_ratio == pytest.approx(1.02)
     assert seen == [("callback", "callback", pair % 2 ^ 1, ({"A": "1"}, {"B": "2"})) for pair in range(6)]
 

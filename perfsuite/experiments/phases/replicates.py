@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from perfsuite.device.stability.sampler import Sample, joules_per_token
 from perfsuite.expectation.cases import recorded_operator_cases
-from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.engine_graph import graph_differences
+from perfsuite.experiments.engine_runs import llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
+from perfsuite.experiments.replicates import collect_replicates, known_median
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples, case_samples
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
-from perfsuite.measure.llama_plan import kept_outputs, llama_plan, with_drawn_layout, with_files
-from perfsuite.measure.plan import LlamaPlan, forecast_limit_s
+from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
+from perfsuite.measure.plan import forecast_limit_s
 from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.records.case import REST_ROLE, Case
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.trace.operators import timed_operators
-from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
+from perfsuite.trace.samples import ReplicateSamples, replicate_samples
 
 
 def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[EngineRecord]) -> dict[str, float | None]:
@@ -33,11 +36,6 @@ def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[Eng
     None where the phase is too short for the sensor; nothing at all where the board has none. A phase is what lies
     between its first and its last moment in a repetition, what the driver does between tokens included.
     """
-    from perfsuite.device.stability.sampler import (
-        Sample,
-        joules_per_token,  # only whoever measures needs the sensors
-    )
-
     found: dict[str, list[float | None]] = defaultdict(list)
     for payload, record in zip(payloads, records, strict=True):
         samples = [Sample(**each) for each in payload.get(DEVICE_SAMPLES, ())]
@@ -47,7 +45,7 @@ def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[Eng
             intervals, n_tokens = _intervals(record, phase)
             if intervals:
                 found[phase.value].append(joules_per_token(samples, intervals, n_tokens))
-    return {phase: _middle(energies) for phase, energies in found.items()}
+    return {phase: known_median(energies) for phase, energies in found.items()}
 
 
 def _intervals(record: EngineRecord, phase: Phase) -> tuple[list[tuple[int, int]], int]:
@@ -57,11 +55,6 @@ def _intervals(record: EngineRecord, phase: Phase) -> tuple[list[tuple[int, int]
     by_repetition = [[span for span in spans if span.repetition == each] for each in repetitions]
     intervals = [(min(s.start_ns for s in each), max(s.end_ns for s in each)) for each in by_repetition]
     return intervals, sum(span.n_tokens for span in spans)
-
-
-def _middle(energies: Sequence[float | None]) -> float | None:
-    known = [each for each in energies if each is not None]
-    return median(known) if known else None
 
 
 #: Why no sample can be trusted, by phase and role.
@@ -116,7 +109,7 @@ def measure_llama(
     figures = [replicate_samples(record) for record in shown]
     reduced = figures[: len(records)]
     checked = check_graphs(config, records)
-    found = found_operators(config, cases, reduced)
+    found, unclaimed = operators_beside(config, cases, reduced)
     return replace(
         replicates.group,
         samples={
@@ -130,77 +123,14 @@ def measure_llama(
         fingerprint=llama_fingerprint(config, version),
         without_forecast=frozenset(checked.otherwise),
         notes=(*replicates.group.notes, *checked.notes),
-        unclaimed=unclaimed_operators(config, cases, reduced),
+        unclaimed=unclaimed,
         found={case.case_id: case for case in found},
         operator_share_ratio=operator_shares(reduced),
         joules_per_token=joules_by_phase(replicates.payloads, records),
         description=f"{version}, build {config.engine.build_id}",
         engine_version=version,
         outputs=kept_outputs(plan, records),
-        observation=replace(observer.observation(), states=replicates.states),
-    )
-
-
-def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
-    """Return what a run of the engine is known by: what was asked for, what the machine is, and the engine's version.
-
-    `perfsuite.device.fingerprint` says which field is which, and what each means for a baseline.
-    """
-    return {
-        **config.board.facts().fingerprint,
-        "engine": " ".join(engine_version.split()[:4]),
-        "threads": str(config.n_threads),
-        **graph_settings(config),
-        **(config.opencl.fingerprint if config.opencl else {}),
-    }
-
-
-def graph_settings(config: RunConfig) -> dict[str, str]:
-    """Return the part of the fingerprint that is known before anything runs and decides which operators there are."""
-    model, backend = config.workload.weights.identity, config.backend
-    return {"model": model, "backend": backend, **workload_settings(config.workload)}
-
-
-def workload_settings(workload: LlamaWorkload) -> dict[str, str]:
-    """Return what beside the model and the scenario decides what a workload does."""
-    settings = workload.settings
-    return {
-        "flash_attn": "on" if settings.flash_attn else "off",
-        "kv_types": f"{settings.type_k}/{settings.type_v}",
-        **({} if workload.n_ubatch == N_UBATCH else {"n_ubatch": str(workload.n_ubatch)}),
-        **_beside(workload),
-    }
-
-
-def _beside(workload: LlamaWorkload) -> dict[str, str]:
-    """Name what runs beside a model alone; nothing where it does, so that its baselines stay what they were."""
-    rank, drafting, projector = workload.settings.lora_rank, workload.drafting, workload.projector
-    return {
-        **({} if rank is None else {"lora_rank": str(rank)}),
-        **({} if workload.n_sequences == 1 else {"n_sequences": str(workload.n_sequences)}),
-        **({} if drafting is None else {"draft": drafting.identity}),
-        **({} if projector is None else {"mmproj": projector.weights.identity}),
-    }
-
-
-def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
-    """Return the plan of one process of a run; its model's file is there afterwards."""
-    plan = llama_plan(
-        config.workload,
-        config.engine,
-        gguf_path=config.board.place_weights(config.workload.weights),
-        cache_dir=config.board.facts().cache_dir,
-        n_threads=config.n_threads,
-        opencl=config.opencl,
-        n_repetitions=1 if config.prompt_lengths else n_repetitions,
-        prompt_lengths=config.prompt_lengths,
-    )
-    return replace(
-        with_files(plan, config.workload, config.board, config.cache_dir / "models"),
-        inject_op=config.inject_op,
-        inject_ratio=config.inject_ratio,
-        inject_phases=config.inject_phases,
-        inject_phase_ratio=config.inject_ratio,
+        observation=replace(observer.observation(), states=replicates.group.observation.states),
     )
 
 
@@ -222,16 +152,6 @@ def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedG
     return CheckedGraphs(problems=problems, otherwise=otherwise)
 
 
-def lost_events(records: Iterable[EngineRecord]) -> str | None:
-    """Say why recordings cannot be trusted, where they cannot."""
-    misaligned, dropped = 0, 0
-    for record in records:
-        misaligned, dropped = misaligned + misaligned_evaluations(record), dropped + record.n_dropped
-    if not misaligned and not dropped:
-        return None
-    return f"the recorder lost events ({misaligned} evaluations incomplete, {dropped} events dropped)"
-
-
 def recorded_graph(record: EngineRecord, phase: Phase, workload: LlamaWorkload) -> list[Any]:
     """Return the timed operators of the first prompt of the scenario's length, or of the decode step in its middle."""
     n_prompt = workload.scenario.n_prompt
@@ -250,22 +170,13 @@ def _all_roles(records: Sequence[EngineRecord]) -> set[str]:
     return roles | {REST_ROLE}
 
 
-def unclaimed_operators(
+def operators_beside(
     config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]
-) -> dict[str, str]:
-    """Name what was recorded and no operator case claims, of the phases whose operators are enumerated."""
-    reason = "recorded, and no case claims it: the expectation does not know this operator"
-    found = {case.case_id for case in found_operators(config, cases, reduced)}
-    return {case_id: reason for case_id in _without_case(config, cases, reduced) if case_id not in found}
+) -> tuple[tuple[Case, ...], dict[str, str]]:
+    """Return what was recorded, the rest of each phase included, and is of no case.
 
-
-def found_operators(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[Case, ...]:
-    """Return cases of what was recorded of a graph that is not known, as the engine names it."""
-    return tuple(recorded_operator_cases(config.workload, _without_case(config, cases, reduced)))
-
-
-def _without_case(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[str, ...]:
-    """Return the ids of the recorded operators, and of the rest of each phase, that no case has."""
+    Of a graph that is not known these are cases, as the engine names them; of another one, ids with what is wrong.
+    """
     claimed = {case.case_id for case in cases}
     recorded = (
         f"operator/{config.workload.prefix}/{phase.value}/{role}"
@@ -273,7 +184,10 @@ def _without_case(config: RunConfig, cases: Sequence[Case], reduced: Sequence[Re
         for phase, roles in replicate.operator_ns.items()
         for role in (*roles, REST_ROLE)
     )
-    return tuple(dict.fromkeys(case_id for case_id in recorded if case_id not in claimed))
+    beside = tuple(dict.fromkeys(case_id for case_id in recorded if case_id not in claimed))
+    found = tuple(recorded_operator_cases(config.workload, beside))
+    unknown = dict.fromkeys(beside, "recorded, and no case claims it: the expectation does not know this operator")
+    return found, {case_id: why for case_id, why in unknown.items() if case_id not in {each.case_id for each in found}}
 
 
 def operator_shares(reduced: Sequence[ReplicateSamples]) -> dict[str, float]:

@@ -11,7 +11,8 @@ import pytest
 
 from perfsuite.device.stability.sampler import Sample
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.experiments.engine_replicates import check_graphs, joules_by_phase, lost_events
+from perfsuite.experiments.engine_runs import lost_events
+from perfsuite.experiments.phases.replicates import check_graphs, joules_by_phase
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.workload.scenario import find_scenario

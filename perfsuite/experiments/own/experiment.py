@@ -1,21 +1,59 @@
-"""Counts calls of functions that tests give, and judges each by what was committed."""
+"""What your own tests give: kernels of pyopencl to time, and calls to count, each judged by what was committed."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from perfsuite.errors import MeasurementError, NativeBuildError
+from perfsuite.experiments.kernel_samples import kernel_samples, tick_of
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.counted_call import CountedCall, count_call, python_build
+from perfsuite.measure.counted_call import count_call, counted_call, python_build
 from perfsuite.measure.counting import build_counting_tool
-from perfsuite.records.case import COUNTED
+from perfsuite.records.case import COUNTED, OPENCL
 from perfsuite.records.counts import OwnCounts, own_counts_path, read_own_counts, write_counts
-from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.records.fingerprint import Fingerprint
+from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, told_judgement
 from perfsuite.verdict.counted import call_changes, judge_call
+
+if TYPE_CHECKING:
+    import pyopencl as cl
 
 #: What is a file's name as well, in folders or not.
 _NAME = re.compile(r"\w[\w.=+-]*(/\w[\w.=+-]*)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLaunch:
+    """A kernel of pyopencl with its arguments, and a queue that profiles."""
+
+    queue: cl.CommandQueue
+    kernel: cl.Kernel
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    arguments: tuple[object, ...]
+
+    def samples(self, name: str, n_rounds: int, check: Callable[[], object] | None) -> tuple[CaseSamples, Fingerprint]:
+        """Time it; return also what counts beside the machine.
+
+        Raises MeasurementError: a launch fails.
+        """
+        from perfsuite.measure.opencl_calls import OpenClCall  # brings pyopencl, which the caller has
+
+        call = OpenClCall(
+            case_id=f"{OPENCL}/{name}",
+            queue=self.queue,
+            kernel=self.kernel,
+            global_size=self.global_size,
+            local_size=self.local_size,
+            arguments=self.arguments,
+        )
+        records = call.rounds(n_rounds, check)
+        problems = () if records else ("the kernel computes wrongly: its check says so",)
+        return kernel_samples(call.case_id, records, problems, tick_of(records)), call.fingerprint
 
 
 @dataclass(kw_only=True)
@@ -25,11 +63,21 @@ class OwnCalls:
     config: RunConfig
     counted: dict[str, OwnCounts] = field(default_factory=dict)
 
-    def judge(self, name: str, call: CountedCall, *, limit_s: float, margin_ratio: float | None) -> Judgement:
-        """Count a call in two processes, and judge it; `margin_ratio` is its test's own.
+    def judge(
+        self,
+        name: str,
+        function: Callable[..., object],
+        arguments: tuple[object, ...],
+        module: ModuleType,
+        *,
+        limit_s: float,
+        margin_ratio: float | None,
+    ) -> Judgement:
+        """Count a call in two processes, and judge it; `module` and `margin_ratio` are its test's own.
 
-        Raises MeasurementError: the name is none for a file, or the call fails.
+        Raises MeasurementError: the name is none for a file, or the call cannot be made, or fails.
         """
+        call = counted_call(function, arguments, module)
         if not _NAME.fullmatch(name):
             raise MeasurementError(f"{name!r} is no name of a case; expected one such as function/sort-10k")
         case_id = f"{COUNTED}/{name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.expectation.cases import Case
-from perfsuite.experiments.kernel_replicates import dropped_text, kernel_samples
+from perfsuite.experiments.kernel_samples import dropped_text, kernel_samples
 from perfsuite.measure.kernel_record import KernelRecord
 
 CASE = Case(case_id="kernel/add/count1/f32", kind="kernel")

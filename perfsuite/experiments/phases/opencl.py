@@ -10,25 +10,19 @@ from itertools import chain
 from statistics import median
 from typing import Any
 
-from perfsuite.experiments.engine_replicates import (
-    REPETITIONS,
-    found_operators,
-    llama_fingerprint,
-    operator_shares,
-    run_plan,
-    unclaimed_operators,
-)
+from perfsuite.experiments.engine_runs import llama_fingerprint, run_plan
 from perfsuite.experiments.learnt_mapping import learnt_mapping
+from perfsuite.experiments.phases.replicates import REPETITIONS, operator_shares, operators_beside
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.recorder_traces import TracedRun, traced_run
-from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
+from perfsuite.experiments.replicates import collect_replicates
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples, case_samples
 from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.case import ENGINE_KERNEL, REST_ROLE, Case
 from perfsuite.records.events import KeptOutputs, Phase
-from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.observation import step_latencies, token_latencies
 from perfsuite.trace.opencl.device_clock import align
@@ -72,7 +66,7 @@ def open_mapping(config: RunConfig) -> KernelMapping:
         config.board,
         model=config.workload.weights.identity,
         cache_dir=config.cache_dir,
-        announce=_announce,
+        announce=lambda text: print(f"perfsuite: {text}", flush=True),  # pytest has not begun to report
     )
 
 
@@ -94,7 +88,7 @@ def measure_opencl(
     reduced = figures[: len(replicates.payloads)]
     version = figures[0].engine_version if figures else "unknown"
     samples = [each.samples for each in reduced]
-    found = found_operators(config, cases, samples)
+    found, unclaimed = operators_beside(config, cases, samples)
     return replace(
         replicates.group,
         samples={
@@ -102,13 +96,13 @@ def measure_opencl(
             for case in (*cases, *found)
         },
         fingerprint=llama_fingerprint(config, version),
-        unclaimed=unclaimed_operators(config, cases, samples),
+        unclaimed=unclaimed,
         found={case.case_id: case for case in found},
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
         notes=(*replicates.group.notes, *_notes(reduced)),
         outputs=tuple(chain.from_iterable(each.outputs for each in reduced)),
-        observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
+        observation=replace(replicates.group.observation, tokens=token_latencies([each.steps_ns for each in reduced])),
     )
 
 
@@ -139,11 +133,11 @@ def _kernel_times(mapped: MappedRun) -> Iterator[tuple[tuple[Phase, str], int]]:
 
 
 def _case_samples(case: Case, figures: Sequence[_Replicate], problems: tuple[str, ...]) -> CaseSamples:
-    samples = case_samples(case, (_sample(case, each) for each in figures), problems)
     if case.kind != ENGINE_KERNEL or case.phase is None:
-        return samples
-    ratios = [each.error_ratio.get((case.phase, case.role or ""), 0.0) for each in figures]
-    return replace(samples, error_ratio=max(ratios, default=0.0))
+        return case_samples(case, (each.samples.of_case(case) for each in figures), problems)
+    key = case.phase, case.role or ""
+    samples = case_samples(case, (each.kernel_ns.get(key) for each in figures), problems)
+    return replace(samples, error_ratio=max((each.error_ratio.get(key, 0.0) for each in figures), default=0.0))
 
 
 def _own_problems(case: Case, reduced: Sequence[_Replicate]) -> tuple[str, ...]:
@@ -156,12 +150,9 @@ def _own_problems(case: Case, reduced: Sequence[_Replicate]) -> tuple[str, ...]:
 
 def _named_problems(case: Case, replicate: _Replicate) -> Iterator[str]:
     assert case.phase is not None
-    if case.kind == ENGINE_KERNEL:
-        named, key = replicate.kernel_problems, (case.phase, case.role or "")
-    else:
-        named, key = replicate.operator_problems, (case.phase, case.role or "")
-    if key in named:
-        yield named[key]
+    named = replicate.kernel_problems if case.kind == ENGINE_KERNEL else replicate.operator_problems
+    if (case.phase, case.role or "") in named:
+        yield named[case.phase, case.role or ""]
     if case.role == REST_ROLE:
         unknown = sorted(role for phase, role in replicate.operator_problems if phase is case.phase)
         if unknown:
@@ -174,15 +165,3 @@ def _notes(reduced: Sequence[_Replicate]) -> Iterator[str]:
     if told:
         replicates = f"{len(told)} of {format_count(len(reduced), 'replicate')}"
         yield from (f"{note} (so or alike in {replicates})" for note in told[0])
-
-
-def _sample(case: Case, replicate: _Replicate) -> int | None:
-    if case.kind == ENGINE_KERNEL:
-        assert case.phase is not None
-        return replicate.kernel_ns.get((case.phase, case.role or ""))
-    return replicate.samples.of_case(case)
-
-
-def _announce(text: str) -> None:
-    """Say it on standard output: pytest has not begun to report when cases are enumerated."""
-    print(f"perfsuite: {text}", flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -9,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.experiments.kernel_replicates import lack_of_opencl
+from perfsuite.experiments.kernels.experiment import prepared
 from perfsuite.measure.plan import KernelPlan
 from tests.fake_device import HostRuns
 
@@ -27,6 +29,15 @@ def test_a_disturbed_process_runs_once_more(runs: HostRuns) -> None:
         assert runs.outcomes() == {outcome}
 
 
+@dataclass(frozen=True)
+class Run:
+    board: Any
+    platform: str | None
+    opencl_platform: str | None = None
+    is_against: bool = False
+    left_out: Mapping[str, str] = field(default_factory=lambda: {"history": "no duckdb"})
+
+
 NONE_THERE = "OpenCL: none of libOpenCL.so.1 can be loaded"
 
 
@@ -41,9 +52,13 @@ NONE_THERE = "OpenCL: none of libOpenCL.so.1 can be loaded"
     ],
 )
 def test_a_board_without_opencl_has_no_kernels(error: Exception | None, platform: str | None, lack: str | None) -> None:
-    """They are left out where nobody named a platform; a driver that crashes is no lack."""
+    """They are left out where nobody named a platform, before other things; a driver that crashes is no lack."""
     board = SimpleNamespace(
-        run=Mock(side_effect=error, return_value={"chosen": {}}), facts=lambda: SimpleNamespace(opencl_environment={})
+        is_local=False,
+        run=Mock(side_effect=error, return_value={"chosen": {}}),
+        facts=lambda: SimpleNamespace(opencl_environment={}),
     )
-    config: Any = SimpleNamespace(board=board, opencl_platform=None, profile=SimpleNamespace(opencl_platform=platform))
-    assert lack_of_opencl(config) == lack
+    run: Any = Run(board=board, platform=platform)
+    assert list(prepared(run).left_out.items()) == [*([("kernels", lack)] if lack else []), ("history", "no duckdb")]
+    run = replace(run, is_against=True)
+    assert prepared(run) is run

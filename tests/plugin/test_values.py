@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_profile
 from perfsuite.experiments.run_config import KindMargins, Margins
-from perfsuite.plugin.margins import parse_margins
+from perfsuite.plugin.values import parse_margins
 from tests.fake_device import HostRuns
 
 #: What each run has besides.

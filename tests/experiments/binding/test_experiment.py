@@ -67,7 +67,7 @@ def test_a_slower_part_is_named(runs: HostRuns) -> None:
 def test_engines_that_compute_something_else_are_not_judged(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in pairs of the native driver: INVALID, said first, unless that is allowed."""
     runs(*RECORD)
-    monkeypatch.setattr("perfsuite.experiments.binding.pairs.output_errors", lambda *_: {"the greedy tokens": (0.9,)})
+    monkeypatch.setattr("perfsuite.experiments.pairs.output_errors", lambda *_: {"the greedy tokens": (0.9,)})
     told = "the two sides compute different outputs: the greedy tokens differ by 90 % (limit 25 %)"
     for options, outcome in (((), "invalid"), (("--perf-allow-different-output",), "pass")):
         runs(*options)
@@ -80,7 +80,7 @@ def test_engines_that_compute_something_else_are_not_judged(runs: HostRuns, monk
 def test_an_engine_of_another_layout_is_never_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """The binding would fill its structs wrongly without a word; stored times judge, and the run says why."""
     runs(*RECORD)
-    monkeypatch.setattr("perfsuite.experiments.binding.pairs.other_declaration", lambda old, new: "llama_batch")
+    monkeypatch.setattr("perfsuite.experiments.binding.experiment.other_declaration", lambda old, new: "llama_batch")
     runs.device.plans.clear()
     result = runs()
     assert n_plans(runs) == 6

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.experiments.enumeration import GROUP
+from perfsuite.experiments.registry import GROUP
 from perfsuite.measure.plan import LlamaPlan, Plan
 from tests.fake_device import FakeDevice
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from statistics import median
-from typing import Any
 
 from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.experiments.engine_replicates import (
-    CheckedGraphs,
-    check_graphs,
-    llama_fingerprint,
-    lost_events,
-    run_plan,
-)
-from perfsuite.experiments.kept_speed import pairs_speed_notes
+from perfsuite.experiments.engine_runs import llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.pairs import (
-    Pair,
+    EnginePair,
+    compare_series,
+    device_notes,
     engine_record,
     lone_cases,
     lone_sides,
@@ -27,38 +19,29 @@ from perfsuite.experiments.pairs import (
     others_note,
     pair_of,
     pair_series,
+    paired_judgements,
     pairs_by_case,
-    weighty_cases,
+    pairs_speed_notes,
+    too_few,
 )
+from perfsuite.experiments.phases.replicates import CheckedGraphs, check_graphs
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, GroupWitness
+from perfsuite.experiments.replicates import GroupWitness
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.samples import GroupSamples
 from perfsuite.measure.plan import forecast_limit_s
 from perfsuite.measure.schedule import N_TURNS, Payload, Series
 from perfsuite.records.case import Case, Expectation
-from perfsuite.records.events import GRAPH_PHASES, EngineRecord
-from perfsuite.records.outcome import LEAST_PAIRS, Judgement
+from perfsuite.records.events import EngineRecord
+from perfsuite.records.outcome import LEAST_PAIRS
 from perfsuite.trace.observation import EngineObserver
-from perfsuite.verdict.allowance import step_margin_ratio
-from perfsuite.verdict.drift import device_change
-from perfsuite.verdict.entry import StoredSession
-from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
+from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 from perfsuite.verdict.pairs import (
     PairedVerdict,
-    Pairs,
     Suite,
-    compare_in_looks,
     correlation_note,
     slower_at_worst,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedGroup:
-    """What a paired comparison gave."""
-
-    group: GroupSamples
-    judgements: Mapping[str, Judgement]
 
 
 def measure_pairs(
@@ -70,7 +53,7 @@ def measure_pairs(
     *,
     budget_ratio: float = 1.0,
     forecast_s: float | None = None,
-) -> PairedGroup:
+) -> GroupSamples:
     """Compare `config` with its old side, and judge each case by the margin of its id, and by what is expected of it.
 
     It takes `budget_ratio` of the run's budget, and half as much again where a case looks slower and is not
@@ -126,11 +109,11 @@ def measure_pairs(
     session, differences = config.old_session, config.old_differences
     changed = () if session is None else device_notes(config, session, judgements, differences)
     version = witness.first_new[0].engine_version if witness.first_new else "unknown"
-    group = GroupSamples(
-        samples={},
+    return replace(
+        witness.taken(series),
+        judgements=judgements,
         fingerprint=llama_fingerprint(config, version),
         peak_rss_bytes=witness.peak_rss_bytes or None,
-        n_discarded=len(series.complaints),
         notes=(
             *differing,
             *witness.notes,
@@ -145,41 +128,8 @@ def measure_pairs(
         f" (build {config.old.engine.build_id})",
         found={case.case_id: case for case in unexpected},
         observation=replace(witness.observer.observation(), states=tuple(witness.states)),
-        broken_off_by=series.broken_off_by,
         is_too_few=len(series.valid) < LEAST_PAIRS,
     )
-    return PairedGroup(group=group, judgements=judgements)
-
-
-def paired_judgements(
-    cases: Sequence[Case],
-    sides: Pairs,
-    verdicts: Mapping[str, PairedVerdict],
-    margins: Mapping[str, float],
-    problems: Callable[[Case], tuple[str, ...]],
-    expect: Callable[[Case], Expectation],
-    *,
-    is_alike: Callable[[Case], bool] = lambda case: True,
-    step_share_ratio: float = 0.0,
-) -> dict[str, Judgement]:
-    """Judge each case of a paired comparison by what its pairs say, and by what is expected of it.
-
-    The floor is that of the old side too, where `is_alike`: it does the same work.
-    """
-    return {
-        case.case_id: judge_pairs(
-            case,
-            sides.get(case.case_id, ((), ())),
-            verdicts.get(case.case_id),
-            margin_ratio=margins.get(case.case_id, 0.0),
-            problems=problems(case),
-            expectation=expected,
-            old_floor_ns=expected.floor_ns if is_alike(case) else None,
-            step_share_ratio=step_share_ratio,
-        )
-        for case in cases
-        for expected in (expect(case),)
-    }
 
 
 def _is_as_expected(case: Case, checked: CheckedGraphs) -> bool:
@@ -198,19 +148,6 @@ def is_alike(config: RunConfig) -> bool:
     )
 
 
-def device_notes(
-    config: RunConfig, session: StoredSession, judgements: Mapping[str, Judgement], differences: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Say whether the device is as it was when the session of the baseline was recorded."""
-    change = device_change(
-        session,
-        {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()},
-        spread_ratio=config.session_spread_ratio,
-        differences=differences,
-    )
-    return (change.text,)
-
-
 @dataclass(kw_only=True)
 class _Witness(GroupWitness):
     """Keeps what is shown of the pairs: the new side's tokens and operators, and the machine around each pair."""
@@ -220,7 +157,7 @@ class _Witness(GroupWitness):
     first_old: tuple[EngineRecord, ...] = ()
     first_new: tuple[EngineRecord, ...] = ()
     #: The pairs that were left out.
-    disturbed: list[Pair] = field(default_factory=list)
+    disturbed: list[EnginePair] = field(default_factory=list)
     peak_rss_bytes: int = 0
     #: Why the operators of a pair cannot be trusted, of the first such.
     lost: str | None = None
@@ -235,7 +172,7 @@ class _Witness(GroupWitness):
         if complaint is not None:
             self.disturbed.append(pair_of(payloads))
 
-    def keep(self, payloads: Sequence[Payload]) -> Pair:
+    def keep(self, payloads: Sequence[Payload]) -> EnginePair:
         """Look at a pair that can be used, and reduce it."""
         old, new = map(engine_record, payloads)
         self.first_old, self.first_new = self.first_old or (old,), self.first_new or (new,)
@@ -248,7 +185,7 @@ class _Witness(GroupWitness):
 
 def _compared(
     config: RunConfig,
-    series: Series[Pair],
+    series: Series[EnginePair],
     cases: Sequence[Case],
     margins: Mapping[str, float],
     progress: ProgressLine,
@@ -257,55 +194,14 @@ def _compared(
 
     A worker that fails at once is an error.
     """
-
-    def collect(n_pairs: int, is_extra: bool) -> Pairs:
-        progress.extend_to(n_pairs)
-        if series.broken_off_by is None:
-            with series.broken_off():
-                series.extend(n_pairs, is_extra=is_extra)
-        return pairs_by_case(cases, series.valid)
-
     problems: tuple[str, ...] = ()
     with series.broken_off():
         problems = config.board.held().problems
-    verdicts = compare_in_looks(
-        collect,
-        margins,
-        Suite.of(cases),
-        lost=lambda: lost_by_case(cases, series.valid),
-        margins_at=partial(_margins_by_step, config, series, cases, margins),
-        is_worth_it=lambda case_id: case_id in weighty_cases(cases, series.valid),
-        n_affordable=lambda: series.n_affordable,
+    verdicts = compare_series(
+        series, cases, margins, step_share_ratio=config.step_share_ratio, announce=progress.extend_to, keeps=True
     )
     with series.broken_off():
         problems = config.board.held().problems
     if isinstance(series.broken_off_by, LinkError):  # a board that is lost has said what it had to say
         problems = config.board.held().problems
     return verdicts, problems
-
-
-def _margins_by_step(
-    config: RunConfig, series: Series[Pair], cases: Sequence[Case], margins: Mapping[str, float], pairs: Pairs
-) -> dict[str, float]:
-    """Return the change that passes in each case, a share of its step where that is more."""
-    taken = series.valid
-    steps_ns = {
-        phase: median(pair.old.phase_ns[phase] for pair in taken)
-        for phase in GRAPH_PHASES
-        if taken and all(phase in pair.old.phase_ns for pair in taken)
-    }
-    return {
-        case.case_id: step_margin_ratio(
-            case,
-            margins[case.case_id],
-            case_ns=median(pairs[case.case_id][0]) if case.case_id in pairs else 0.0,
-            steps_ns=steps_ns,
-            share_ratio=config.step_share_ratio,
-        )
-        for case in cases
-    }
-
-
-def too_few(series: Series[Any]) -> tuple[str, ...]:
-    """Complain where an interruption or competition left fewer pairs than any verdict needs."""
-    return tuple(filter(None, [series.shortage("pairs", is_enough=len(series.valid) >= LEAST_PAIRS)]))

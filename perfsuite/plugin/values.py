@@ -1,14 +1,17 @@
-"""The change that passes: from the command line, a marker, the ini file, the device's profile, or the default."""
+"""Values as options, ini values and markers give them: margins and other ratios, times, and lists of names."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from perfsuite.device.farm.request import length_s
 from perfsuite.device.profile import Profile
+from perfsuite.errors import meant
 from perfsuite.experiments.run_config import NOTHING_SAID, KindMargins, Margins
 from perfsuite.option_table import MARKER
 
@@ -102,3 +105,22 @@ def _marked(item: pytest.Item, marker: pytest.Mark) -> float | None:
     if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0.0 < margin < 1.0:
         raise pytest.UsageError(f"{where}(margin={margin!r}): {_EXPECTED_RATIO}")
     return float(margin)
+
+
+def asked_seconds(name: str, text: str) -> float:
+    """Return the seconds that an option asks for; text that is no time is a `pytest.UsageError`."""
+    asked_s = length_s(text)
+    if not asked_s:
+        raise pytest.UsageError(f"{name}={text}: expected a time such as 120s, 5m or 1h")
+    return asked_s
+
+
+def asked_names(name: str, text: str, known: Sequence[str], *, has_all: bool = True) -> tuple[str, ...]:
+    """Return the names of a list, or all that are known for ``all``; an unknown one is a `pytest.UsageError`."""
+    accepted = (*known, "all") if has_all else tuple(known)
+    names = tuple(dict.fromkeys(text.replace(" ", "").split(",")))
+    if unknown := [each for each in names if each not in accepted]:
+        raise pytest.UsageError(
+            f"{name}={text}: {unknown[0]!r} is unknown; accepted are {', '.join(accepted)}{meant(unknown[0], accepted)}"
+        )
+    return tuple(known) if has_all and "all" in names else names

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
-from perfsuite.experiments.overhead.measurement import Overhead, Side
-from perfsuite.experiments.overhead.recorder_sides import (
+from perfsuite.experiments.overhead.measurement import (
     CPU_COMPARISONS,
     EBPF_LEVELS,
     OPENCL_COMPARISONS,
+    Overhead,
     compare_recorders,
 )
 from perfsuite.experiments.recorder_traces import RecorderTrace
@@ -35,6 +36,11 @@ HOST, BOARD = find_profile("host"), LocalBoard(cache_dir=Path("nowhere"))
 OVERHEAD = Overhead(ratios={}, n_discarded=0)
 
 
+class Side(NamedTuple):
+    plan: LlamaPlan
+    environment: Mapping[str, str]
+
+
 @dataclass
 class Measured:
     """Takes the sides that are compared, and the sockets that were subscribed to, meanwhile or ever."""
@@ -43,8 +49,9 @@ class Measured:
     asked: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
 
-    def measure(self, plain: Side, recorded: Side, *where: Profile | Board, **asked: Any) -> Overhead:
+    def measure(self, plans: Any, *where: Profile | Board, environments: Any, **asked: Any) -> Overhead:
         assert where == (HOST, BOARD)
+        plain, recorded = map(Side, plans, environments)
         self.sides.append((plain, recorded))
         self.asked = asked
         assert (asked["hear"] is not None) == (recorded.plan.live_socket is not None)
@@ -55,7 +62,7 @@ class Measured:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
-    found, module = Measured(), "perfsuite.experiments.overhead.recorder_sides"
+    found, module = Measured(), "perfsuite.experiments.overhead.measurement"
     monkeypatch.setattr(f"{module}.measure_overhead", found.measure)
     return found
 

@@ -1,0 +1,1 @@
+"""Cases that your own tests measure, or count."""
