@@ -118,8 +118,8 @@ def _plain(asked: AskedForecast) -> dict[str, Any]:
         "hardware": {
             "device": asked.device,
             **fields_of(rates, "peak_flops_per_s", "bandwidth_bytes_per_s", "dispatch_s", "power_w"),
-            "compute_efficiency_ratio": rates.efficiency.compute_ratio,
-            "memory_efficiency_ratio": rates.efficiency.memory_ratio,
+            "compute_efficiency_ratio": rates.compute_efficiency_ratio,
+            "memory_efficiency_ratio": rates.memory_efficiency_ratio,
         },
         "prefill": _plain_prefill(forecast.prefill) | prefill_use,
         "decode": _plain_step(forecast.decode) | steps | decode_use,

@@ -111,7 +111,7 @@ def floor_ns(shape: OperationShape, ceilings: Ceilings) -> float:
     if shape.type != "f32":
         rates.append(ceilings.f16_flops_per_s or 0.0)
     if shape.type not in ("f32", "f16"):
-        rates.append(ceilings.int8_flops_per_s)
+        rates.append(ceilings.int8_flops_per_s or 0.0)
     compute_s = shape.flops / max(rates)
     memory_s = shape.moved_bytes / ceilings.fastest_bandwidth_bytes_per_s(shape.moved_bytes)
     return max(compute_s, memory_s) * NS_PER_S
