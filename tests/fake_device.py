@@ -53,6 +53,7 @@ from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Reque
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation
 from perfsuite.records.run_file import RunFile, read_run_file
+from perfsuite.testing.workers import replace_turns, replace_workers
 from tests.conftest import STORED_MODEL
 from tests.fake_opencl import FakeOpenCl, replace_opencl
 from tests.synthetic_opencl_backend import opencl_device
@@ -342,12 +343,12 @@ def fake_device(
     """Replace every worker by a `FakeDevice`, the caches by a temporary folder, and the report by an empty page."""
     device = FakeDevice(payload=stored_payload)
     monkeypatch.setitem(OPTIONS["--perf-calibrate"], "default", "off")
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", device.run_in_turns)
+    replace_workers(monkeypatch, device.run)
+    replace_turns(monkeypatch, device.run_in_turns)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
-    monkeypatch.setattr("perfsuite.measure.board.local_board.look_for_competition", device.competition)
+    monkeypatch.setattr("perfsuite.measure.board.protocol.Board.competition", lambda _: device.competition())
     monkeypatch.setattr(
         "perfsuite.experiments.enumeration.is_asked", lambda config: device.has_binding and is_asked(config)
     )

@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from perfsuite.measure.board.program_link import ProgramLink
 
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
-from perfsuite.measure.board.program_link import ProgramLink
 from perfsuite.measure.ceiling_store import find_calibration, stored_ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.records.bundle import WORKER

@@ -6,7 +6,7 @@ import argparse
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,13 +180,14 @@ def _had_alone(options: argparse.Namespace) -> Iterator[str]:
     from perfsuite.device.farm.request import length_s
     from perfsuite.device.machine import NO_CONDITIONS
     from perfsuite.device.reach import Reach
-    from perfsuite.measure.board.holding import held
-    from perfsuite.measure.board.opening import desk_claim
+    from perfsuite.measure.board.opening import choose_board, desk_claim
 
     wait_s = [length_s(text) or 0.0 for text in values_of(options.pytest_options, "--perf-wait")]
     purpose, run_id = "perfsuite compare", f"compare-{uuid.uuid4().hex}"
-    claim = desk_claim("host", Reach(way="local"), purpose=purpose, run_id=run_id, wait_s=wait_s[-1] if wait_s else 0.0)
-    with held(NO_CONDITIONS, claim, remarks("compare", options).remark, cache_dir=user_cache()):
+    reach, tell = Reach(way="local"), remarks("compare", options).remark
+    claim = desk_claim("host", reach, purpose=purpose, run_id=run_id, wait_s=wait_s[-1] if wait_s else 0.0)
+    with closing(choose_board(reach, NO_CONDITIONS, claim, cache_dir=user_cache(), tell=tell)) as board:
+        board.open()
         yield claim.run_id
 
 

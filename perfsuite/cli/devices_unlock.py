@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, give
@@ -38,17 +37,15 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
-    """Let the device answer `perfsuite.device.lock_command`: this process does where the device is this machine.
+    """Let the program of the device, or of this machine, answer ``perfsuite-worker lock``.
 
     Raises LockedError: the device refuses; DeviceError: the suite is not on the device, or answers something else;
     LinkError: the device cannot be reached.
     """
     if profile.reach.way == "local":
-        from perfsuite.device.lock_command import answer  # only where this machine is asked
-        from perfsuite.measure.environment import environment_lock_folder
+        from perfsuite.measure.board.local_lock import answered_here  # only where this machine is asked
 
-        folder = environment_lock_folder()
-        plain = answer(words, Path(folder) if folder else None)
+        plain = answered_here(*words)
     else:
         plain = _asked(profile.name, profile.reach, words)
     if "error" in plain:

@@ -36,13 +36,11 @@ def own_state(opencl_platform: str | None) -> SuiteState:
     While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
     """
     from perfsuite.cli.kept_folders import user_cache
-    from perfsuite.device.lock import lock_holder
+    from perfsuite.measure.board.local_lock import lock_holder
     from perfsuite.measure.ebpf_helper import ebpf_obstacle
-    from perfsuite.measure.environment import environment_lock_folder
 
     cache_dir = user_cache()
-    lock_folder = environment_lock_folder()
-    lock = lock_holder(Path(lock_folder) if lock_folder else None)
+    lock = lock_holder()
     is_busy = lock is not None
     device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)
     return SuiteState(

@@ -10,12 +10,7 @@ replicate that is timed. What it holds of a GPU's memory the kernel's DRM driver
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import threading
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +25,6 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
 
-_OWN_STATUS = Path("/proc/self/status")
 _KIB = 1024
 _SPLIT = ("RssAnon", "RssFile", "RssShmem")
 _HIGH_WATER = "VmHWM"
@@ -38,20 +32,11 @@ _HIGH_WATER = "VmHWM"
 FIELDS = (*_SPLIT, _HIGH_WATER)
 
 
-def resident_sample(status: Path = _OWN_STATUS) -> tuple[MemorySample, int] | None:
-    """Return what is resident now and the high-water mark in bytes, of this process unless told otherwise.
-
-    None where the process is gone, or the kernel tells no such fields, as of a zombie or before Linux 4.5.
-    """
-    at_ns = time.monotonic_ns()
-    try:
-        return sample_of_status(status.read_text(), at_ns)
-    except OSError:
-        return None
-
-
 def sample_of_status(text: str, at_ns: int) -> tuple[MemorySample, int] | None:
-    """Return what a status tells, as `resident_sample` does."""
+    """Return what is resident and the high-water mark in bytes, by ``/proc/PID/status``.
+
+    None where the kernel tells no such fields, as of a zombie or before Linux 4.5.
+    """
     lines = text.splitlines()
     values = dict(line.split(":", 1) for line in lines if ":" in line)
     if any(name not in values for name in FIELDS):
@@ -62,8 +47,6 @@ def sample_of_status(text: str, at_ns: int) -> tuple[MemorySample, int] | None:
 
 
 _PROC_ROOT = Path("/proc")
-_NVIDIA_SMI = "nvidia-smi"
-_LIMIT_S = 10.0
 _MIB = 1024 * 1024
 _UNITS = {"": 1, "KiB": 1024, "MiB": _MIB}
 
@@ -79,15 +62,6 @@ class Vram:
 
     n_bytes: int | None
     missing: str = ""
-
-
-def process_vram(pid: int, *, proc: Path = _PROC_ROOT, nvidia_smi: str = _NVIDIA_SMI) -> Vram:
-    """Ask the kernel's drivers, then NVIDIA's, what a process holds."""
-    drm = drm_vram(pid, proc=proc)
-    if drm.n_bytes is not None:
-        return drm
-    nvidia = nvidia_vram(pid, nvidia_smi=nvidia_smi)
-    return nvidia if nvidia.n_bytes is not None else Vram(n_bytes=None, missing=f"{drm.missing}; {nvidia.missing}")
 
 
 def drm_vram(pid: int, *, proc: Path = _PROC_ROOT) -> Vram:
@@ -109,33 +83,6 @@ def drm_vram(pid: int, *, proc: Path = _PROC_ROOT) -> Vram:
         drivers = ", ".join(sorted({info["drm-driver"] for info in clients.values()}))
         return Vram(n_bytes=None, missing=f"the driver tells no device memory of a process ({drivers})")
     return Vram(n_bytes=sum(held))
-
-
-def nvidia_vram(pid: int, *, nvidia_smi: str = _NVIDIA_SMI) -> Vram:
-    """Ask nvidia-smi, and sum what a process holds on all GPUs."""
-    program = shutil.which(nvidia_smi)
-    if program is None:
-        return Vram(n_bytes=None, missing="nvidia-smi is not there")
-    query = ["--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
-    try:
-        asked = subprocess.run([program, *query], capture_output=True, text=True, timeout=_LIMIT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Vram(n_bytes=None, missing=f"nvidia-smi gave no answer ({type(error).__name__})")
-    if asked.returncode:
-        return Vram(n_bytes=None, missing=f"nvidia-smi returned {asked.returncode}")
-    held = [used for each, used in _applications(asked.stdout) if each == pid]
-    if not held:
-        return Vram(n_bytes=None, missing="nvidia-smi does not list the process")
-    told = [used for used in held if used is not None]
-    return Vram(n_bytes=sum(told)) if told else Vram(n_bytes=None, missing="nvidia-smi tells no memory of the process")
-
-
-def _applications(answer: str) -> Iterator[tuple[int, int | None]]:
-    """Yield process id and bytes of each line; None for what the driver does not tell, such as ``[N/A]``."""
-    for line in answer.splitlines():
-        pid, _, used = (part.strip() for part in line.partition(","))
-        if pid.isdigit():
-            yield int(pid), int(used) * _MIB if used.isdigit() else None
 
 
 def _fields(path: Path) -> dict[str, str]:
@@ -171,7 +118,7 @@ VRAM_INTERVAL_S = 0.5
 
 @dataclass(slots=True)
 class MemoryWatch:
-    """What was seen of one process; filled while `watch_memory` is open."""
+    """What was seen of one process; what was seen while it ran."""
 
     samples: list[MemorySample] = field(default_factory=list)
     #: The kernel's high-water mark at each sample.
@@ -192,25 +139,6 @@ class MemoryWatch:
         """Undo `to_plain`."""
         samples = [MemorySample.from_plain(each) for each in plain["samples"]]
         return cls(samples=samples, marks=list(plain["marks"]), vram=Vram(**plain["vram"]))
-
-
-@contextmanager
-def watch_memory(
-    pid: int, watch: MemoryWatch, *, asks_vram: bool = False, proc: Path = _PROC_ROOT, interval_s: float = INTERVAL_S
-) -> Iterator[MemoryWatch]:
-    """Sample a process every `interval_s` until the block ends or the process is gone."""
-    ended = threading.Event()
-    threads = [threading.Thread(target=_sample_until, args=(ended, pid, watch, proc, interval_s), daemon=True)]
-    if asks_vram:
-        threads.append(threading.Thread(target=_ask_until, args=(ended, pid, watch), daemon=True))
-    for thread in threads:
-        thread.start()
-    try:
-        yield watch
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
 
 
 def measure_timeline(plan: LlamaPlan, board: Board) -> tuple[MemoryTimeline, Vram]:
@@ -278,19 +206,3 @@ def _phases(samples: tuple[MemorySample, ...], spans: tuple[Span, ...], load: Sp
 def _phase(name: str, start_ns: int, end_ns: int, samples: tuple[MemorySample, ...]) -> MemoryPhase:
     own = (sample.rss_bytes for sample in samples if start_ns <= sample.at_ns <= end_ns)
     return MemoryPhase(name=name, start_ns=start_ns, end_ns=end_ns, peak_bytes=max(own, default=None))
-
-
-def _sample_until(ended: threading.Event, pid: int, watch: MemoryWatch, proc: Path, interval_s: float) -> None:
-    while not ended.is_set():
-        seen = resident_sample(proc / str(pid) / "status")
-        if seen is None:
-            return
-        watch.samples.append(seen[0])
-        watch.marks.append(seen[1])
-        ended.wait(interval_s)
-
-
-def _ask_until(ended: threading.Event, pid: int, watch: MemoryWatch) -> None:
-    while not ended.is_set():
-        watch.keep_most(process_vram(pid))
-        ended.wait(VRAM_INTERVAL_S)

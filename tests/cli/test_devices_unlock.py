@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import devices_unlock, main
-from perfsuite.device.lock import hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
@@ -25,11 +24,11 @@ from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
 from tests.command_streams import Streams
+from tests.device_lock import held_by, hold_lock, lock_holder, owner_called
 
 from ..board_namespaces import NamespaceBoard
-from ..device.lock_processes import held_by
 
-OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
+OWNER = owner_called("anna", run_id="r1", purpose="pytest --device=board")
 BOARD = replace(find_profile("host"), name="board", reach=Reach(way="ssh", address="pi@board"))
 
 
@@ -164,9 +163,9 @@ def test_a_board_that_was_set_up_in_python_is_told(tmp_path: Path) -> None:
 #: Has the lock of the machine that it runs on until its input ends.
 _HOLDER = """
 import sys
-from perfsuite.device.lock import hold_lock
+from tests.device_lock import hold_lock
 from perfsuite.device.lock_owner import LockOwner
-with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")):
+with hold_lock(owner_called("anna", run_id="r1", purpose="pytest --device=board")):
     print("held", flush=True)
     sys.stdin.read()
 """

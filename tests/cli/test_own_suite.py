@@ -9,8 +9,7 @@ import pytest
 from perfsuite import __version__
 from perfsuite.cli import own_suite
 from perfsuite.cli.own_suite import own_state
-from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_owner import LockOwner
+from tests.device_lock import hold_lock, owner_called
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return found
 
 
-OWNER = LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")
+OWNER = owner_called("ann", run_id="r1", purpose="pytest --device=bench")
 
 
 def test_nothing_is_started_beside_a_run(asked: list[str]) -> None:

@@ -16,15 +16,14 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.end_requests import END_REQUESTS
-from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.machine import default_threads
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.environment import RUN_ID_NAME
 from tests.command_streams import Refused, Streams
+from tests.device_lock import LOCK_NAME, hold_lock, lock_holder, owner_called
 
-from ..device.lock_processes import owner_called
 from ..sys_trees import put
 
 #: Measures until it is ended, on a device whose governor is in a tree.

@@ -14,6 +14,7 @@ from perfsuite.device.stability import sampler
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.observation import read_observation
 from perfsuite.records.run_file import RunFile
+from perfsuite.testing.workers import replace_turns, replace_workers
 from tests.fake_device import FakeDevice, HostRuns
 from tests.sys_trees import plant
 
@@ -46,8 +47,8 @@ def _interrupt_at(device: FakeDevice, monkeypatch: pytest.MonkeyPatch, kind: typ
         press(plans[0])
         return in_turns(plans, **options)
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run_in_turns)
+    replace_workers(monkeypatch, run)
+    replace_turns(monkeypatch, run_in_turns)
 
 
 def test_each_group_is_measured_once_and_what_needs_an_option_is_not(runs: HostRuns) -> None:
@@ -87,7 +88,7 @@ def test_ceilings_that_fell_are_told_and_judge_nothing(runs: HostRuns, monkeypat
             payload["ceilings"]["fp32_flops_per_s"] *= 0.8
         return payload
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    replace_workers(monkeypatch, run)
     result = runs("--perf-replicates=3", "-k", "test_phase")
     assert "invalid" not in runs.outcomes()
     told = "llama: at the ceilings the fixed work took 25 % longer after the run than before it"

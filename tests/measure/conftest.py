@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.tensor_layout import tensor_layout
@@ -17,8 +17,6 @@ from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.workload.catalog import find
 from perfsuite.workload.weights import materialize, resolve, synthetic_weights
-
-from .synthetic_live import live_library
 
 #: Two layers of the smallest architecture of the catalogue: 38 MB.
 SMALL_MODEL = "smollm2-135m-l2-q8_0"
@@ -70,18 +68,13 @@ def routed_plan(small_plan: LlamaPlan, tmp_path_factory: pytest.TempPathFactory)
     )
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return live_library(tmp_path_factory.mktemp("live"))
-
-
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
     """Return how to replace the worker by a shell script, whose plan is ``$plan`` and whose record is ``$record``."""
 
     def replaced_by(script: str) -> None:
         path = write_script(tmp_path / "child", f"plan=$1 record=$2\n{script}")
-        monkeypatch.setattr("perfsuite.measure.launch._command", lambda plan, *files: (path, *files))
+        monkeypatch.setattr(LocalBoard, "command_of", lambda board, plan: ([str(path)], []))
 
     return replaced_by
 

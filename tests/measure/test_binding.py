@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from perfsuite.measure.turns import run_in_turns
 
 from perfsuite.measure.engine import Engine, find_engine, other_declaration
 from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan, dump_plan
-from perfsuite.measure.turns import run_in_turns
 from perfsuite.records.binding import BindingRecord, Door, Part
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples

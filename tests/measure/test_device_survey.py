@@ -22,6 +22,7 @@ from perfsuite.measure.device_survey import (
 )
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, SurveyPlan
+from perfsuite.testing.workers import replace_workers
 
 from ..synthetic_opencl_backend import opencl_device
 from ..synthetic_roofline import ceilings, compute_ceiling, independent_rate
@@ -55,7 +56,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
+    replace_workers(monkeypatch, found.run)
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from perfsuite.measure.turns import run_in_turns
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.binding.pairs import SidesTaken
@@ -22,7 +23,6 @@ from perfsuite.measure.launch import KEPT_BYTES, refuse_killed, run_worker
 from perfsuite.measure.memory_limit import limited_memory, memory_limit_obstacle
 from perfsuite.measure.native import build_program
 from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
-from perfsuite.measure.turns import run_in_turns
 from perfsuite.records.engine_columns import DECODE_ROW, OUTPUT_DTYPE, PREFILL_ROW
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.verdict.outputs import other_outputs, output_errors

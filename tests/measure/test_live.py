@@ -11,13 +11,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from perfsuite.measure.worker_lines import WaitingWorker
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.launch import kill_worker, run_worker
 from perfsuite.measure.live import Delivery, deliveries, kept_subscribed, run_live, subscribe
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
-from perfsuite.measure.worker_lines import WaitingWorker
 from perfsuite.records.events import EngineRecord, Span
 from perfsuite.records.live import LiveEnd, LiveLoss, LivePhase, LiveRecord, LiveToken, to_line
 

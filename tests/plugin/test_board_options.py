@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from perfsuite.device.lock import hold_lock, lock_holder
-from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
@@ -22,6 +20,7 @@ from perfsuite.measure.environment import RUN_ID_NAME
 from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan
 from perfsuite.plugin.board_options import FARM_BOARD_KEY, on_farm_board
 from perfsuite.records.run_file import RunFile, read_run_file
+from tests.device_lock import hold_lock, lock_holder, owner_called
 from tests.fake_device import FakeDevice
 
 from ..conftest import STORED_MODEL
@@ -192,7 +191,7 @@ def test_listing_asks_no_board(pytester: pytest.Pytester, fake_device: FakeDevic
 
 def test_one_run_at_a_time_has_a_machine(pytester: pytest.Pytester, fake_device: FakeDevice, own_locks: Path) -> None:
     """A second run on this machine is refused with who has it; it can wait, and goes on when the machine is free."""
-    owner = LockOwner.here(user="ada", host="desk", run_id="another", purpose="pytest --device=host")
+    owner = owner_called("ada", run_id="another", purpose="pytest --device=host")
     with hold_lock(owner, folder=own_locks):
         refused = run(pytester, "-k", "test_phase")
         waited = run(pytester, "-k", "test_phase", "--perf-wait=1s")
@@ -208,7 +207,7 @@ def test_a_run_within_a_command_shares_its_machine(
     pytester: pytest.Pytester, fake_device: FakeDevice, own_locks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that ``perfsuite trace`` follows, and that is pytest, has the device that the command has taken."""
-    owner = LockOwner.here(user="ada", host="desk", run_id="trace-1", purpose="perfsuite trace --device=host")
+    owner = owner_called("ada", run_id="trace-1", purpose="perfsuite trace --device=host")
     monkeypatch.setenv(RUN_ID_NAME, "trace-1")
     with hold_lock(owner, folder=own_locks):
         outer = lock_holder(own_locks)

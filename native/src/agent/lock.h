@@ -16,6 +16,8 @@ namespace perfsuite {
 struct Claim {
     std::string name, user, host, run_id, purpose;
     double wait_s = 0.0;
+    /* Whether processes of one run share the lock: one that a run has started does not wait for that. */
+    bool is_shared = false;
     /* "" is the machine's own place. */
     std::string lock_folder;
 
@@ -37,8 +39,11 @@ class HeldLock {
     void take(const Claim &claim, const std::string &state_folder, const std::function<void(const std::string &)> &tell,
               const std::function<void(double)> &wait);
 
-    /* Whether the file was removed under it, so that somebody else may have had the device. */
+    /* Whether somebody else may have had the device: the file was removed, or the process that shares it has ended. */
     bool is_lost() const;
+
+    /* Whether another process of this run has it, and gives it back. */
+    bool is_shared() const { return !shared_.is_nil(); }
 
     void give_back();
 
@@ -49,6 +54,8 @@ class HeldLock {
 
     std::vector<std::pair<int, std::string>> files_;
     bool was_lost_ = false;
+    Value shared_;
+    std::string lock_folder_;
 };
 
 /* Who has the device, as `LockOwner` of perfsuite/device/lock.py; nil where nobody has it.  `folder` is "" for the

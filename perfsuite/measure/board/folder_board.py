@@ -12,7 +12,7 @@ from perfsuite.device.machine import Conditions
 from perfsuite.device.target.protocol import COMMAND_LIMIT_S
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, MeasurementError
-from perfsuite.measure.board.connecting import Connecting
+from perfsuite.measure.board.connecting import TargetConnecting
 from perfsuite.measure.board.folder_answers import AnsweringPipes, Answers, CameBack, Plan
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
@@ -51,7 +51,7 @@ class FolderTarget(Target):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderConnecting(Connecting):
+class FolderConnecting(TargetConnecting):
     """How a folder is reached."""
 
     answers: Callable[[], Answers]

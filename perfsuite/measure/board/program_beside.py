@@ -6,6 +6,7 @@ It answers with lines of ``/proc/PID/status``, files of DRM devices and counters
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.beside import MEMORY, N_REFAULTS, Beside
 from perfsuite.measure.board.mirror import Mirror, mirror
+from perfsuite.measure.board.nvidia import NvidiaUse
 from perfsuite.measure.plan import LlamaPlan, Plan
 
 if TYPE_CHECKING:
     from perfsuite.measure.memory_limit import MemoryGroup
     from perfsuite.measure.memory_timeline import MemoryWatch, Vram
-
-_NO_NVIDIA = "nvidia-smi is not asked on a board"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,18 @@ class AskedBeside:
     #: None where memory is not limited.
     limit_bytes: int | None = None
     is_v2: bool = False
+    #: What NVIDIA's driver says beside the worker; None where no GPU's memory is asked for.
+    nvidia: NvidiaUse | None = None
+
+    def watched_here(self, *, is_here: bool) -> AbstractContextManager[object]:
+        """Ask NVIDIA's driver while the context lasts, where it is this machine's."""
+        return self.nvidia.watched() if is_here and self.nvidia is not None else nullcontext()
 
     def payload(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the worker's payload gets."""
         found: dict[str, Any] = {}
         if "memory" in self.request:
-            found[MEMORY] = _watch(told["memory"], asks_vram="device_period_s" in self.request["memory"]).to_plain()
+            found[MEMORY] = _watch(told["memory"], self.nvidia, int(told["pid"])).to_plain()
         if self.limit_bytes is not None:
             with mirror() as board:
                 found[N_REFAULTS] = self._group(board, told).n_refaults
@@ -62,21 +68,23 @@ class AskedBeside:
 NOTHING_ASKED = AskedBeside(request={})
 
 
-def asked_beside(plan: Plan, beside: Beside, snapshot: Callable[[Mirror, tuple[str, ...]], None]) -> AskedBeside:
-    """Return what a run asks for; `snapshot` lays out files of the board.
+def asked_beside(
+    plan: Plan, beside: Beside, files_of: Callable[[tuple[str, ...]], AbstractContextManager[Mirror]]
+) -> AskedBeside:
+    """Return what a run asks for; `files_of` gives the files of the board that match patterns.
 
     Raises `MeasurementError` where the board has no control groups, or the limit is too low.
     """
     request: dict[str, Any] = {}
     if beside.watches_memory:
         request["memory"] = _asked_memory(asks_vram=beside.asks_vram)
+    nvidia = NvidiaUse() if beside.watches_memory and beside.asks_vram else None
     if beside.memory_limit_bytes is None:
-        return AskedBeside(request=request)
+        return AskedBeside(request=request, nvidia=nvidia)
     from perfsuite.measure import memory_limit  # as above
 
     memory_limit.check_limit(beside.memory_limit_bytes)
-    with mirror() as board:
-        snapshot(board, memory_limit.GROUP_FILES)
+    with files_of(memory_limit.GROUP_FILES) as board:
         parents, is_v2 = memory_limit.possible_parents("self", board.root)
     group = memory_limit.MemoryGroup(path=parents[0], is_v2=is_v2)
     request["limit"] = {
@@ -86,7 +94,7 @@ def asked_beside(plan: Plan, beside: Beside, snapshot: Callable[[Mirror, tuple[s
         # The weights leave the page cache, so that they count as the worker's own.
         **({"drops": plan.gguf_path} if isinstance(plan, LlamaPlan) else {}),
     }
-    return AskedBeside(request=request, limit_bytes=beside.memory_limit_bytes, is_v2=is_v2)
+    return AskedBeside(request=request, nvidia=nvidia, limit_bytes=beside.memory_limit_bytes, is_v2=is_v2)
 
 
 def _asked_memory(*, asks_vram: bool) -> dict[str, Any]:
@@ -96,8 +104,8 @@ def _asked_memory(*, asks_vram: bool) -> dict[str, Any]:
     return {"period_s": INTERVAL_S, "fields": list(FIELDS), **devices}
 
 
-def _watch(told: Mapping[str, Any], *, asks_vram: bool) -> MemoryWatch:
-    """Make of looks what watching the process here would have given."""
+def _watch(told: Mapping[str, Any], nvidia: NvidiaUse | None, pid: int) -> MemoryWatch:
+    """Make of looks what the process came to."""
     from perfsuite.measure.memory_timeline import MemoryWatch, Vram, sample_of_status  # as above
 
     watch = MemoryWatch()
@@ -105,14 +113,15 @@ def _watch(told: Mapping[str, Any], *, asks_vram: bool) -> MemoryWatch:
         if (seen := sample_of_status(lines.decode("ascii", "replace"), int(at_ns))) is not None:
             watch.samples.append(seen[0])
             watch.marks.append(seen[1])
-    if asks_vram:
-        watch.vram = Vram(n_bytes=None, missing=f"{told['refusal']}; {_NO_NVIDIA}")
+    if nvidia is not None:
+        of_nvidia = nvidia.of(pid)
+        watch.vram = Vram(n_bytes=of_nvidia.n_bytes, missing=f"{told['refusal']}; {of_nvidia.missing}")
         for files in told["devices"]:
-            watch.keep_most(_vram(files))
+            watch.keep_most(_vram(files, of_nvidia))
     return watch
 
 
-def _vram(files: list[tuple[str, bytes]]) -> Vram:
+def _vram(files: list[tuple[str, bytes]], nvidia: Vram) -> Vram:
     from perfsuite.measure.memory_timeline import Vram, drm_vram  # as above
 
     with mirror() as board:
@@ -120,4 +129,4 @@ def _vram(files: list[tuple[str, bytes]]) -> Vram:
         for name, content in files:
             board.write(str(Path("1", "fdinfo", name)), content)
         seen = drm_vram(1, proc=board.root)
-    return seen if seen.n_bytes is not None else Vram(n_bytes=None, missing=f"{seen.missing}; {_NO_NVIDIA}")
+    return seen if seen.n_bytes is not None else Vram(n_bytes=None, missing=f"{seen.missing}; {nvidia.missing}")

@@ -1,21 +1,10 @@
-"""What a board was like while something ran on it, beside the payloads of what ran.
-
-    with watched(conditions) as told:
-        payload = run()
-    payload = {**payload, **told()}
-
-The looks belong to the process that waits for the workers. `perfsuite.device.stability.sampler` says how few files they
-read, how often, and that they keep off the processors that the conditions name.
-"""
+"""What a board was like while something ran on it, beside the payload of what ran."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-
-from perfsuite.device.machine import Conditions
 
 if TYPE_CHECKING:
     from perfsuite.device.stability.sampler import Sampling
@@ -23,15 +12,6 @@ if TYPE_CHECKING:
 #: Where a payload has the samples of the device that were taken beside it, and whether it was throttled meanwhile.
 DEVICE_SAMPLES = "device_samples"
 WAS_THROTTLED = "was_throttled"
-
-
-@contextmanager
-def watched(conditions: Conditions) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Sample the device while the context lasts; what is yielded tells afterwards what payloads get of it."""
-    from perfsuite.device.stability.sampler import sampling  # only whoever measures reads the device's state
-
-    with sampling(zones=conditions.thermal_zones, processors=conditions.processors) as seen:
-        yield lambda: seen_beside(seen)
 
 
 def seen_beside(seen: Sampling) -> dict[str, Any]:

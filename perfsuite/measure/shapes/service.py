@@ -20,9 +20,9 @@ from functools import lru_cache
 from typing import Any, Generic
 
 from perfsuite.errors import PerfsuiteError, ShapeCrashError, ShapeError
+from perfsuite.measure.board.runs import turn_order
 from perfsuite.measure.shapes.meter import Bound, ShapeBench
 from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeRequest
-from perfsuite.measure.turns import turn_order
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: What the launches of a sample should take together, waiting included, of the fastest operation that is compared.

@@ -12,6 +12,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord
+from perfsuite.testing.workers import replace_turns
 from tests.fake_device import stretched
 from tests.synthetic_plans import QUIET
 
@@ -45,7 +46,7 @@ class Device:
 @pytest.fixture
 def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Device:
     found = Device(stored_payload)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
+    replace_turns(monkeypatch, found.run)
     return found
 
 

@@ -25,6 +25,7 @@ from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.live import LiveEnd, LiveToken, to_line
+from perfsuite.testing.workers import replace_turns
 from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
 HERE = LocalBoard(cache_dir=Path("nowhere"))
@@ -62,7 +63,7 @@ class Workers:
 @pytest.fixture
 def workers(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Workers:
     found = Workers(stored_payload)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
+    replace_turns(monkeypatch, found.run)
     return found
 
 
@@ -127,7 +128,7 @@ def test_each_side_has_its_own_plan_and_environment(monkeypatch: pytest.MonkeyPa
         old, new = record(prefill=[[100]] * 4), record(prefill=[[102]] * 4)
         return tuple({"engine": each.to_plain(), "contention": QUIET} for each in (old, new))
 
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run)
+    replace_turns(monkeypatch, run)
     plain, recorded = Side(plan=PLAN, environment={"A": "1"}), Side(plan=PLAN, environment={"B": "2"})
     found = measure_overhead(plain, recorded, find_profile("host"), HERE, n_pairs=6, order=random.Random(1))
     assert found.ratios[Phase.PREFILL].median_ratio == pytest.approx(1.02)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.lock import lock_holder
 from perfsuite.errors import LinkError
+from tests.device_lock import lock_holder
 
 from ...board_links import LinkedBoard
 from .conftest import BoardHome

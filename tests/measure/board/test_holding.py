@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.lock import LOCK_NAME
-from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.device.stability.stabilised import stabilised
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.measure.board.holding import Claim, Held, held
+from tests.device_lock import LOCK_NAME, owner_called
 
 from ...sys_trees import put
 
@@ -125,7 +124,7 @@ def test_what_a_crashed_run_changed_is_restored_by_the_next(tmp_path: Path, monk
         "perfsuite.device.stability.restore_file.restore_leftovers", lambda each: asked.append(each) or ("restored",)
     )
     (tmp_path / "other").mkdir()
-    dead = LockOwner.here(user="ada", host="desk", run_id="0", purpose="a test", state_folder=str(tmp_path / "other"))
+    dead = owner_called("ada", run_id="0", purpose="a test", state_folder=str(tmp_path / "other"))
     (tmp_path / LOCK_NAME).write_text(json.dumps(dead.to_plain()))
     with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
         killed, *notes = seen().notes

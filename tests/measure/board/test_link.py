@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from perfsuite.device.lock import lock_holder
 from perfsuite.measure.board.frames import Frames, packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
 from perfsuite.measure.plan import dump_plan
+from tests.device_lock import lock_holder
 
 from ..conftest import is_gone, wait_until
 from .conftest import ANY, FOREVER_S, BoardHome

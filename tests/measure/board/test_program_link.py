@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from perfsuite.measure.board.program_machine import machine_of
 
 from perfsuite.device.covariates import device_covariates
-from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import Conditions
 from perfsuite.device.stability.restore_file import restore_leftovers
@@ -22,7 +22,6 @@ from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, M
 from perfsuite.measure.board.holding import held
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.program_engines import ENGINE_FILE
-from perfsuite.measure.board.program_machine import machine_of
 from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import (
@@ -31,6 +30,7 @@ from perfsuite.measure.plan import (
 )
 from perfsuite.records.whole_file import file_digest
 from perfsuite.workload.weights import materialize, resolve
+from tests.device_lock import LOCK_NAME, hold_lock, lock_holder, owner_called
 
 from ...sys_trees import BOARDS, SMALL_CORES_OFF, governors, plant, put
 from ..conftest import is_gone
@@ -86,7 +86,7 @@ def refused_alike(home: BoardHome, error: type[PerfsuiteError], told: str) -> st
 @pytest.mark.long_but_first
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"user": 1}', b"[" * 20_000, b'{"user": "\\u001b"}'])
 def test_nonsense_in_the_lock_is_told_as_python_tells_it(home: BoardHome, content: bytes) -> None:
-    with hold_lock(LockOwner.here(user="anna", host="desk", run_id="1", purpose="a test"), folder=home.locks):
+    with hold_lock(owner_called("anna", run_id="1", purpose="a test"), folder=home.locks):
         (home.locks / LOCK_NAME).write_bytes(content)
         assert refused_alike(home, LockedError, "does not say whose it is").isprintable()
 

@@ -13,6 +13,7 @@ from perfsuite.device.stability import sampler
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.watching import Watched
 from perfsuite.measure.plan import KernelPlan, TurnsPlan
+from perfsuite.testing.workers import replace_turns, replace_workers
 from tests.sys_trees import plant, put
 
 from .conftest import ANY, LLAMA
@@ -40,8 +41,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         put(tree, "sys/class/thermal/cooling_device1/cur_state", "3")
         return {"worker": "done"}
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", worker)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", lambda *_, **__: (worker(), worker()))
+    replace_workers(monkeypatch, worker)
+    replace_turns(monkeypatch, lambda *_, **__: (worker(), worker()))
     return tree
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import platformdirs
 import pytest
+from perfsuite.measure.worker_lines import waiting_worker
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import Engine
@@ -24,7 +25,6 @@ from perfsuite.measure.shapes.ggml_session import GgmlSession
 from perfsuite.measure.shapes.ggml_tolerance import F16_ROUNDOFF, ggml_tolerance
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 

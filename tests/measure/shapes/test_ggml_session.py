@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from perfsuite.measure.worker_lines import waiting_worker
 
 from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
@@ -18,7 +19,6 @@ from perfsuite.measure.shapes.ggml_session import NativeSession
 from perfsuite.measure.shapes.launched_bench import told
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.requests import RequestKind
-from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 from ..conftest import Child, is_gone, wait_until

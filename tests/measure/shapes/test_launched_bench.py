@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from perfsuite.measure.worker_lines import waiting_worker
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine_store import KERNELS_DIR
@@ -25,7 +26,6 @@ from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.requests import RequestKind
 from perfsuite.measure.shapes.shape_inputs import draw_inputs
 from perfsuite.measure.shapes.tiled_launches import kernels_digest
-from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase

@@ -1,0 +1,38 @@
+"""Workers that are none: what a board runs is answered by functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from perfsuite.measure.board.protocol import Board
+    from perfsuite.measure.board.runs import RunRequest
+    from perfsuite.measure.plan import Plan, TurnsPlan
+
+
+class Patch(Protocol):
+    """As pytest's ``MonkeyPatch``."""
+
+    def setattr(self, target: str, value: object) -> None:
+        """Replace what is imported by that name."""
+
+
+def replace_workers(patch: Patch, run: Callable[..., dict[str, Any]]) -> None:
+    """Let ``run`` answer all plans; it gets the plan, and `extra_environment` and `limit_s` by name."""
+
+    def run_plan(_: Board, plan: Plan, request: RunRequest) -> dict[str, Any]:
+        return run(plan, extra_environment=request.environment, limit_s=request.limit_s)
+
+    patch.setattr("perfsuite.measure.board.runs.run_plan", run_plan)
+
+
+def replace_turns(patch: Patch, run_in_turns: Callable[..., tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    """Let ``run_in_turns`` answer all pairs; it gets both plans, and how they are run by name."""
+
+    def run_turns(
+        _: Board, plans: tuple[TurnsPlan, TurnsPlan], request: RunRequest, **how: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        return run_in_turns(plans, extra_environment=request.environment, limit_s=request.limit_s, **how)
+
+    patch.setattr("perfsuite.measure.board.runs.run_turns", run_turns)
