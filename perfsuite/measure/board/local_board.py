@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
@@ -54,7 +54,12 @@ _LIMITS = LinkLimits(silence_s=_SILENCE_S, reconnect_s=0.0)
 #: What a worker in Python runs; all others are the native program.
 _PYTHON = (BindingPlan, IndependentPlan)
 
+#: What is there until the board is closed.
+_STAYING = ("start_shapes", "ask_shapes", "set_governor", "set_load")
+
 _ROOT = Path("/")
+
+_Answer = TypeVar("_Answer")
 
 
 def _say_nothing(_: str) -> None:
@@ -144,6 +149,14 @@ class LocalBoard(Board):
             self._processors = os.sched_getaffinity(0)
             os.sched_setaffinity(0, self.conditions.processors or self._processors)  # which say how many threads
         self._facts = None  # the governor may be another now
+
+    def asked(self, kind: str, ask: Callable[[], _Answer]) -> _Answer:
+        """Ask the program; that of a machine which nobody has taken ends with its answer, unless something stays."""
+        try:
+            return super().asked(kind, ask)
+        finally:
+            if self._processors is None and kind not in _STAYING:
+                self._link.end()
 
     def find_facts(self) -> BoardFacts:
         """Describe this machine as it is now."""

@@ -40,7 +40,7 @@ def _found(method: Callable[Concatenate[Any, _P], _Found]) -> Callable[Concatena
     """Ask the board, over a link that came back once more, and name it in what is missing there."""
 
     @wraps(method)
-    def found(own: ProgramInstruments, *args: _P.args, **named: _P.kwargs) -> _Found:
+    def found(own: ProgramInstruments, /, *args: _P.args, **named: _P.kwargs) -> _Found:
         try:
             return own.board.asked("instrument", lambda: method(own, *args, **named))
         except LinkError:

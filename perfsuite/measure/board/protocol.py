@@ -68,7 +68,7 @@ def _kept(
     """Let what is asked of a board be asked once more where its link was lost, and came back."""
 
     @wraps(method)
-    def asked(board: Board, *args: _P.args, **named: _P.kwargs) -> _Answer:
+    def asked(board: Board, /, *args: _P.args, **named: _P.kwargs) -> _Answer:
         return board.asked(method.__name__, lambda: method(board, *args, **named))
 
     return asked

@@ -17,7 +17,6 @@ from perfsuite.errors import DeviceError, LinkError, MeasurementError, OpenClErr
 from perfsuite.measure.board.connecting import TargetConnecting
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.identity import told_identity
-from perfsuite.measure.board.instruments import Instruments
 from perfsuite.measure.board.program import Program
 from perfsuite.measure.board.program_engines import BoardEngines, read_digest
 from perfsuite.measure.board.program_instruments import ProgramInstruments
@@ -57,7 +56,7 @@ class RemoteBoard(Board):
         return self.connecting.name
 
     @property
-    def instruments(self) -> Instruments:
+    def instruments(self) -> ProgramInstruments:
         """What the bundle has; what it lacks is reported with the device's name."""
         if self._instruments is None:
             self._instruments = ProgramInstruments(board=self)

@@ -24,8 +24,7 @@ def test_a_link_that_is_cut_comes_back(linked: BoardHome, is_programs: bool) -> 
     board = linked.board()
     board.open()
     before = linked.pid
-    link = board._link._link
-    assert link is not None
+    link = board.program.link
     if is_programs:
         linked.end()
     else:
