@@ -28,11 +28,15 @@ import perfsuite.plugin.hooks
 import perfsuite.plugin.run_end
 import perfsuite.report.history
 import perfsuite.report.page.render  # noqa: F401
+from perfsuite.device.stability.sampler import sampled
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.experiments.binding.measurement import is_asked
+from perfsuite.measure.board import runs as runs_of_boards
 from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.runs import RunRequest
+from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.plan import (
     BindingPlan,
@@ -358,6 +362,28 @@ def fake_device(
         monkeypatch.setattr("perfsuite.experiments.run_outputs.write_report", _empty_page)
         monkeypatch.setattr("perfsuite.experiments.run_outputs.append_history", lambda run, history_dir: history_dir)
     return device
+
+
+def watch_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs that are measured have samples, beside what answers them: of the files below a root."""
+    run_plan, run_turns = runs_of_boards.run_plan, runs_of_boards.run_turns
+
+    def seen() -> dict[str, Any]:
+        found = sampled(root)
+        for _ in range(2):
+            found.take_all()
+        return seen_beside(found)
+
+    def run(board: Board, plan: Plan, request: RunRequest) -> dict[str, Any]:
+        beside = seen() if isinstance(plan, runs_of_boards.WATCHED) else {}
+        return {**run_plan(board, plan, request), **beside}
+
+    def turns(*arguments: Any, **named: Any) -> Any:
+        beside = seen()
+        return tuple({**each, **beside} for each in run_turns(*arguments, **named))
+
+    monkeypatch.setattr(runs_of_boards, "run_plan", run)
+    monkeypatch.setattr(runs_of_boards, "run_turns", turns)
 
 
 #: Pairs that can never be used are taken until the budget ends.

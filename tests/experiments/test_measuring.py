@@ -10,12 +10,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from perfsuite.device.stability import sampler
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.observation import read_observation
 from perfsuite.records.run_file import RunFile
 from perfsuite.testing.workers import replace_turns, replace_workers
-from tests.fake_device import FakeDevice, HostRuns
+from tests.fake_device import FakeDevice, HostRuns, watch_on
 from tests.sys_trees import plant
 
 #: What each run has besides.
@@ -67,8 +66,7 @@ def test_every_group_is_sampled_while_it_runs(
     runs: HostRuns, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], groups: list[str]
 ) -> None:
     """Replicates of the engine and of kernels, and pairs: each state has clock, heat and throttling from within it."""
-    tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
-    monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
+    watch_on(plant("orangepi5", tmp_path / "board"), monkeypatch)
     runs(*arguments)
     states = read_observation(runs.pytester.path / "run").states
     assert list(dict.fromkeys(each.group for each in states)) == groups

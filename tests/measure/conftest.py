@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.runs import RunPlace, payload_of
+from perfsuite.measure.board.told_worker import ToldWorker
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.led_worker import LedWorker
+from perfsuite.measure.plan import LlamaPlan, Plan, StepsPlan
 from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.own_files import user_cache
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.workload.catalog import find
 from perfsuite.workload.weights import materialize, resolve, synthetic_weights
@@ -77,6 +82,25 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
         monkeypatch.setattr(LocalBoard, "command_of", lambda board, plan: ([str(path)], []))
 
     return replaced_by
+
+
+@contextmanager
+def led(plan: LlamaPlan, limit_s: float = 60.0) -> Iterator[LedWorker]:
+    with closing(LocalBoard(cache_dir=Path(plan.cache_dir))) as board:
+        _, options = board.command_of(plan)
+        place = RunPlace(board=board, environment=board.environment_of(plan, {}), options=options, beside={})
+        with LedWorker(place.worker(StepsPlan(llama=plan)), limit_s=limit_s) as worker:
+            yield worker
+
+
+@contextmanager
+def waiting_worker(plan: Plan, environment: Mapping[str, str]) -> Iterator[ToldWorker]:
+    """Start a worker of this machine that is asked step by step, and end it with the context."""
+    with closing(LocalBoard(cache_dir=user_cache())) as board:
+        own, (_, options) = board.environment_of(plan, environment), board.command_of(plan)
+        told = ToldWorker(board.program.ask, payload_of, plan, environment=own, options=options)
+        with closing(told):
+            yield told
 
 
 def write_script(path: Path, script: str) -> Path:

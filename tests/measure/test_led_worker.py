@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.runs import RunPlace
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.led_worker import LedWorker
-from perfsuite.measure.plan import EbpfPlan, LlamaPlan, StepsPlan
+from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.trace_levels import TraceLevel
 
-from .conftest import spans_of
+from .conftest import led, spans_of
 
 LIMIT_S = 60.0
-
-
-@contextmanager
-def led(plan: LlamaPlan, limit_s: float = LIMIT_S) -> Iterator[LedWorker]:
-    with closing(LocalBoard(cache_dir=Path(plan.cache_dir))) as board:
-        _, options = board.command_of(plan)
-        place = RunPlace(board=board, environment=board.environment_of(plan, {}), options=options, beside={})
-        with LedWorker(place.worker(StepsPlan(llama=plan)), limit_s=limit_s) as worker:
-            yield worker
 
 
 def test_steps_record_what_a_whole_replicate_does(small_plan: LlamaPlan) -> None:

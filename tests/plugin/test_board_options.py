@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ import pytest
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
-from perfsuite.measure.board.holding import Held, Seen
+from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.environment import RUN_ID_NAME
 from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan
@@ -108,8 +108,11 @@ class FaultyBoard(LocalBoard):
     def __init__(
         self, fault: Exception | None = None, *, n_before: int = 0, held: Held | None = None, at: type[Plan] = LlamaPlan
     ) -> None:
-        super().__init__(cache_dir=Path(), hold=lambda: seen_as(held or Held()))
-        self._fault, self._left, self._at = fault, n_before, at
+        super().__init__(cache_dir=Path())
+        self._fault, self._left, self._at, self._seen = fault, n_before, at, held or Held()
+
+    def held(self) -> Held:
+        return self._seen
 
     def _fail_at(self, plan: Plan) -> None:
         if isinstance(plan, self._at) and self._fault is not None:
@@ -124,12 +127,6 @@ class FaultyBoard(LocalBoard):
     def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         self._fail_at(plans[0])
         return super().run_in_turns(plans, **options)
-
-
-@contextmanager
-def seen_as(held: Held) -> Iterator[Seen]:
-    """Have a machine that came to something."""
-    yield lambda: held
 
 
 Phases = Callable[..., pytest.RunResult]
@@ -265,7 +262,7 @@ def test_what_a_test_times_at_the_desk_is_no_time_of_a_board(
     pytester.makepyfile("def test_own(perf):\n    perf.check('function/own', [1000] * 5)\n")
     for is_local, outcome in ((True, "new"), (False, "invalid")):
         board = FaultyBoard()
-        board.is_local = is_local
+        board.is_local = is_local  # type: ignore[misc]
         monkeypatch.setattr(_CHOOSE, lambda *_, board=board, **__: board)
         run(pytester, "test_what_a_test_times_at_the_desk_is_no_time_of_a_board.py")
         (judged,) = record(pytester).judgements

@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 from perfsuite.device.lock_owner import LockOwner
-from perfsuite.errors import LockedError
+from perfsuite.errors import LockedError, NativeBuildError
 from perfsuite.measure.environment import program_environment
 from perfsuite.measure.native import find_worker
 from perfsuite.records.own_files import user_cache
@@ -33,5 +33,8 @@ def answered_here(*words: str) -> dict[str, Any]:
 
 def lock_holder() -> LockOwner | None:
     """Return who has this machine; None where nobody has, or where that cannot be said."""
-    lock = answered_here("state").get("lock")
+    try:
+        lock = answered_here("state").get("lock")
+    except NativeBuildError:  # where nothing can be built, nothing is measured
+        return None
     return None if lock is None else LockOwner.from_plain(lock)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import platformdirs
 import pytest
-from perfsuite.measure.worker_lines import waiting_worker
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import Engine
@@ -29,6 +28,7 @@ from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationSha
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 from ...synthetic_shapes import ggml
+from ..conftest import waiting_worker
 
 
 def tolerances(shape_id: str, *, subject: Subject = Subject.GGML_CPU, machine: str = "x86_64") -> tuple[float, float]:

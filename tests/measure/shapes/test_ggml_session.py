@@ -10,7 +10,6 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from perfsuite.measure.worker_lines import waiting_worker
 
 from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
@@ -21,7 +20,7 @@ from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.requests import RequestKind
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
-from ..conftest import Child, is_gone, wait_until
+from ..conftest import Child, is_gone, wait_until, waiting_worker
 from .fake_bench import FakeBench, gemv
 
 CASE = gemv(1).case_id

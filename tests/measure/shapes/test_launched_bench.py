@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from perfsuite.measure.worker_lines import waiting_worker
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine_store import KERNELS_DIR
@@ -31,6 +30,7 @@ from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, O
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 from ...synthetic_shapes import tiled
+from ..conftest import waiting_worker
 from ..launches.conftest import skipped_without_opencl
 from ..opencl_children import visible_opencl
 
