@@ -81,16 +81,16 @@ class LocalConnecting(Connecting):
         if self.root != _ROOT:
             options["root"] = self.root
         command = [str(find_worker(self.cache_dir)), "serve", *(f"--{name}={each}" for name, each in options.items())]
-        with signals_held_off():  # threads that it starts take none
-            process = subprocess.Popen(
-                command,
-                env=program_environment({}),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-            )
+        process = subprocess.Popen(
+            command,
+            env=program_environment({}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        with signals_held_off():  # its threads take none
             return ProcessPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
 
 

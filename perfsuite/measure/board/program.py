@@ -7,9 +7,12 @@ below a root of this machine, or copies of them.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +64,8 @@ class Program:
         self._problems: list[str] = []
         #: Governors that were set for a while, within what the conditions ask for.
         self._for_a_while: list[Change] = []
-        self._kept = ExitStack()
         self._looked_at: Mirror | None = None
+        self._remove_looked_at: weakref.finalize[..., Program] | None = None
 
     def ask(
         self,
@@ -97,7 +100,9 @@ class Program:
     def files_to_look_at(self) -> Mirror:
         """Return a copy of the board's files in which looks are replayed; it is made once."""
         if self._looked_at is None:
-            board = self._kept.enter_context(mirror())
+            folder = tempfile.mkdtemp(prefix="perfsuite-board-")
+            self._remove_looked_at = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            board = Mirror(root=Path(folder).resolve())
             self.lay(board)
             self._looked_at = board
         return self._looked_at
@@ -129,7 +134,8 @@ class Program:
     def forget(self) -> None:
         """Remove what was copied here."""
         self.files.close()
-        self._kept.close()
+        if self._remove_looked_at is not None:
+            self._remove_looked_at()
         self._looked_at = None
 
     def held(self) -> Held:
