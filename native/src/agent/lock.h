@@ -1,5 +1,9 @@
-/* The device's lock: the same file, with the same words in it, as perfsuite/device/lock.py has, so that whoever runs on a
- * device excludes the others. */
+/* The device's lock: a file that whoever measures has locked (flock), so that one run at a time has the device.
+ *
+ * The kernel frees the lock with the process, whatever ended that, and in whatever container it was.  The file says who has
+ * the device; it stays, and is empty where a run ended in order: else the next one restores what that run had changed.  All
+ * accounts share it, in a folder that everybody may write to: no link is followed, and what it says is a claim of anybody's.
+ * So nothing is restored from a folder, and no process is ended, on its word alone. */
 #ifndef PERFSUITE_AGENT_LOCK_H
 #define PERFSUITE_AGENT_LOCK_H
 
@@ -58,7 +62,7 @@ class HeldLock {
     std::string lock_folder_;
 };
 
-/* Who has the device, as `LockOwner` of perfsuite/device/lock.py; nil where nobody has it.  `folder` is "" for the
+/* Who has the device, as `LockOwner` of perfsuite/device/lock_owner.py; nil where nobody has it.  `folder` is "" for the
  * machine's own place. */
 Value lock_holder(const std::string &folder);
 

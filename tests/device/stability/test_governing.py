@@ -1,4 +1,4 @@
-"""The governors of a board; `tests/measure/board/test_conditions.py` sets them."""
+"""The governors of a board; `tests/measure/board/test_program.py` sets them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from tests.sys_trees import BOARDS, UNREADABLE, UNWRITABLE, governors, plant, pu
 
 POLICY = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
 FAST = Conditions(governor="performance")
-FORMATS = Path(__file__).parents[2] / "data" / "formats"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -136,8 +135,7 @@ def test_what_cannot_be_set_is_one_note(
 def left(folder: Path, *, now: str, root: Path, **said: Any) -> None:
     """Leave what a run that was killed has left: its file, and what it or somebody else has set."""
     change = {"path": POLICY, "before": "ondemand", "set_to": ["performance"]}
-    earlier = json.loads((FORMATS / "restore.json").read_text())
-    plain = {**earlier, "boot_id": BOOT_ID, "process_id": 2**22 + 1, "process_start": 1, "changes": [change], **said}
+    plain = {"boot_id": BOOT_ID, "process_id": 2**22 + 1, "process_start": 1, "changes": [change], **said}
     put(folder, f"{STATE_FOLDER}/{FILE_NAME}", json.dumps(plain))
     if now:
         put(root, POLICY, now)
