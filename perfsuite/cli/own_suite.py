@@ -58,7 +58,7 @@ def own_state(opencl_platform: str | None) -> SuiteState:
 
 
 def _restore_file(cache_dir: Path) -> str | None:
-    from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
+    from perfsuite.device.governors import FILE_NAME, STATE_FOLDER
 
     path = cache_dir / STATE_FOLDER / FILE_NAME
     return str(path) if path.exists() else None

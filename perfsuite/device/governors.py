@@ -7,6 +7,9 @@ from pathlib import Path
 
 from perfsuite.errors import DeviceError
 
+#: Within the suite's cache: where a run keeps what it has to restore, and in which file.
+STATE_FOLDER, FILE_NAME = "device", "restore.json"
+
 
 def _may_write(paths: Sequence[Path]) -> list[bool]:
     return [_is_writable(each) for each in paths]

@@ -10,7 +10,11 @@ replicate that is timed. What it holds of a GPU's memory the kernel's DRM driver
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -83,6 +87,70 @@ def drm_vram(pid: int, *, proc: Path = _PROC_ROOT) -> Vram:
         drivers = ", ".join(sorted({info["drm-driver"] for info in clients.values()}))
         return Vram(n_bytes=None, missing=f"the driver tells no device memory of a process ({drivers})")
     return Vram(n_bytes=sum(held))
+
+
+_QUERY = ("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+_NVIDIA_LIMIT_S = 10.0
+#: Time between two questions, each of which starts a program.
+_NVIDIA_INTERVAL_S = 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class NvidiaUse:
+    """What each process has held at the most."""
+
+    program: str = "nvidia-smi"
+    #: By process; None where the driver lists it and does not tell.
+    _most_bytes: dict[int, int | None] = field(default_factory=dict)
+    #: Why nothing was said at all.
+    _missing: str = "nvidia-smi is not asked on a board"
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Ask again and again, in a thread, while the context lasts."""
+        ended = threading.Event()
+
+        def ask() -> None:
+            while not ended.is_set():
+                self.ask()
+                ended.wait(_NVIDIA_INTERVAL_S)
+
+        thread = threading.Thread(target=ask, name="nvidia-smi", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def ask(self) -> None:
+        """Ask once."""
+        program = shutil.which(self.program)
+        if program is None:
+            self._missing = "nvidia-smi is not there"
+            return
+        try:
+            asked = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=_NVIDIA_LIMIT_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self._missing = f"nvidia-smi gave no answer ({type(error).__name__})"
+            return
+        self._missing = f"nvidia-smi returned {asked.returncode}" if asked.returncode else ""
+        now: dict[int, int | None] = {}
+        for line in asked.stdout.splitlines() if not asked.returncode else ():
+            pid, _, used = (part.strip() for part in line.partition(","))
+            if pid.isdigit():
+                held = int(used) * _MIB if used.isdigit() else None  # such as ``[N/A]``
+                now[int(pid)] = (now.get(int(pid)) or 0) + held if held is not None else now.get(int(pid))
+        for process, n_bytes in now.items():
+            most = self._most_bytes.get(process)
+            self._most_bytes[process] = n_bytes if most is None else max(most, n_bytes or 0)
+
+    def of(self, pid: int) -> Vram:
+        """Return what a process has held on all GPUs, or why that is not known."""
+        if pid not in self._most_bytes:
+            return Vram(n_bytes=None, missing=self._missing or "nvidia-smi does not list the process")
+        most = self._most_bytes[pid]
+        return Vram(n_bytes=most, missing="" if most is not None else "nvidia-smi tells no memory of the process")
 
 
 def _fields(path: Path) -> dict[str, str]:

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import devices_unlock, main
+from perfsuite.device.governors import FILE_NAME, STATE_FOLDER
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.bundle_scripts import OLD_SETUP, suite_command
-from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError

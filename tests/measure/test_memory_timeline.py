@@ -9,11 +9,11 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.nvidia import NvidiaUse
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.memory_timeline import (
     MemoryWatch,
+    NvidiaUse,
     Vram,
     drm_vram,
     measure_memory,

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from perfsuite.device.doctor.gathering import Installed, SuiteState
+from perfsuite.device.governors import FILE_NAME, STATE_FOLDER
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, OLD_SETUP
-from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import MANIFEST_NAME, WORKER, parse_manifest

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.device.machine import Conditions
-from perfsuite.device.stability.restore_file import Change
-from perfsuite.device.stability.small_files import entries, is_there, read_line, read_name
+from perfsuite.device.stability.small_files import Governor, entries, is_there, read_line, read_name
 from perfsuite.device.stability.throttling import find_policies
 from perfsuite.errors import DeviceError
 
@@ -79,6 +78,17 @@ def _governor_file(folder: Path, chosen: str, available: str) -> GovernorFile | 
 
 #: With which a note on a governor ends: a run goes on without it.
 CONSEQUENCE = "times vary more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One value that is changed for a run, and written down before, to be restored (``native/src/agent/restore.h``)."""
+
+    #: Below the root, without a leading ``/``.
+    path: str
+    before: Governor
+    #: All that runs have set since: any other value is somebody else's.
+    set_to: tuple[Governor, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

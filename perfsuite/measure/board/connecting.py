@@ -183,7 +183,7 @@ class KeptLink:
 
     connecting: Connecting
     #: Looks at a program that answers in the place of one before; a `PerfsuiteError` refuses it.
-    recognise: Callable[[Program], None]
+    recognise: Callable[[Program], None] = lambda _: None
     #: What a reader of the run should know of it.
     notes: list[str] = field(default_factory=list)
     #: How many links were lost so far.

@@ -137,7 +137,6 @@ class LocalBoard(Board):
 
     @property
     def instruments(self) -> Instruments:
-        """What this machine has to follow llama.cpp with."""
         return LocalInstruments(cache_dir=self.cache_dir)
 
     def open(self) -> None:
@@ -151,7 +150,6 @@ class LocalBoard(Board):
         self._facts = None  # the governor may be another now
 
     def asked(self, kind: str, ask: Callable[[], _Answer]) -> _Answer:
-        """Ask the program; that of a machine which nobody has taken ends with its answer, unless something stays."""
         try:
             return super().asked(kind, ask)
         finally:
@@ -159,7 +157,6 @@ class LocalBoard(Board):
                 self._link.end()
 
     def find_facts(self) -> BoardFacts:
-        """Describe this machine as it is now."""
         machine = self.machine()
         return BoardFacts(
             fingerprint=host_fingerprint(self.root),
@@ -176,13 +173,11 @@ class LocalBoard(Board):
         )
 
     def covariates(self) -> Mapping[str, float | None]:
-        """Return load, clock, temperature, battery and power as they are now."""
         from perfsuite.device.covariates import device_covariates  # only whoever measures needs it
 
         return device_covariates(self.root, zones=self.conditions.thermal_zones, processors=self.conditions.processors)
 
     def machine(self) -> Machine:
-        """Return this machine; once it is taken, with the processors that the conditions leave."""
         return Machine.here()
 
     @contextmanager
@@ -199,7 +194,6 @@ class LocalBoard(Board):
         yield files.absolute()
 
     def run_file(self, path: Path) -> Path:
-        """Return the file itself."""
         return path
 
     def environment_of(self, plan: Plan, extra: Mapping[str, str]) -> dict[str, str]:
@@ -264,15 +258,12 @@ class LocalBoard(Board):
         return all_rates(n_threads, platform, self.facts().opencl_environment, tell)
 
     def place_weights(self, weights: Weights) -> Path:
-        """Return the file with these weights; synthetic ones are written."""
         return materialize(weights, cache_dir=self.cache_dir / "models")
 
     def find_engine(self, library_dir: Path | None) -> Engine:
-        """Find a llama.cpp by its folder; None is the one that the environment names."""
         return environment_engine() if library_dir is None else find_engine(library_dir)
 
     def keep(self, engine: Engine | None, version: str) -> str:
-        """Keep an engine, or the suite's own kernels, in this machine's store."""
         store = open_store(self.cache_dir)
         kept = store.keep_kernels(KERNELS_DIR) if engine is None else store.keep_engine(engine, version)
         return kept.engine_id

@@ -18,9 +18,8 @@ from typing import Any
 
 from perfsuite.device.governors import refuse_noted, settable_governors
 from perfsuite.device.machine import Conditions, Machine
-from perfsuite.device.stability.governing import Taken, ask_governors
+from perfsuite.device.stability.governing import Change, Taken, ask_governors
 from perfsuite.device.stability.power_sensors import check_battery
-from perfsuite.device.stability.restore_file import Change
 from perfsuite.device.stability.small_files import read_line
 from perfsuite.device.stability.stabilised import wait_until_cool
 from perfsuite.errors import DeviceError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ def _kept(
 
 
 @dataclass(kw_only=True)
-class Board:
+class Board(ABC):
     """Every method raises `LinkError` where the device is lost, with what to do.
 
     What differs between this machine and a board at the end of a link is below: how the program is reached, where its
@@ -95,76 +96,74 @@ class Board:
     # What a kind of board says of itself.
 
     @property
+    @abstractmethod
+    @abstractmethod
     def instruments(self) -> Instruments:
         """What the board has to follow llama.cpp with; a first use there may start an OpenCL device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def find_facts(self) -> BoardFacts:
         """Describe the board as it is now."""
-        raise NotImplementedError
 
-    def refuse_another(self, program: Program) -> None:
-        """Refuse a program of a board that is not the one of before, or not as it was."""
-
+    @abstractmethod
     def machine(self) -> Machine:
         """Return the machine, with the processors that workers may use."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run_folder(self, files: Path | None, *values: Any) -> AbstractContextManager[Path]:
         """Give the folder there of a run, and leave its files in a folder here where one is named."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run_file(self, path: Path) -> Path:
         """Return where a file of the run that goes on can be read here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def environment_of(self, plan: Plan, extra: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that a worker gets beside the program's own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def command_of(self, plan: Plan) -> tuple[list[str], list[str]]:
         """Return the words that start a worker, none for the program's own, and its options."""
-        raise NotImplementedError
 
+    @abstractmethod
     def own_kernels(self, environment: Mapping[str, str]) -> OwnKernels:
         """Return what knows the board's OpenCL devices, as workers of an environment see them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def recording(self, pid: int, plan: LlamaPlan) -> EbpfRecording:
         """Attach the eBPF helper of a plan to a worker there; raises as `start_ebpf` does."""
-        raise NotImplementedError
 
     def failed_run(self, error: Exception) -> Exception:
         """Return why a run failed, as it is raised."""
         return error
 
+    @abstractmethod
     def independent_rates(
         self, n_threads: int, platform: str | None, tell: Callable[[str], None]
     ) -> tuple[IndependentRate, ...]:
         """Measure the board by other programs than ours, as far as they are installed there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def place_weights(self, weights: Weights) -> Path:
         """Return the path there of the file with these weights, which is put there once.
 
         A file that was put is checked by its hash, and has that as its name.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def find_engine(self, library_dir: Path | None) -> Engine:
         """Find a llama.cpp there, by a folder of the board's; None is the one that its environment names."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keep(self, engine: Engine | None, version: str) -> str:
         """Keep an engine, or the suite's own kernels where that is None, in the store there; return its id.
 
         Raises `EngineError` where it cannot be kept.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def kept_folder(self, engine_id: str) -> Path | None:
         """Return the folder there of what was kept under an id; None where it is not, `EngineError` where damaged."""
-        raise NotImplementedError
 
     def asked(self, kind: str, ask: Callable[[], _Answer]) -> _Answer:
         """Ask something of the board; over a link that was lost, and came back, once more."""
@@ -173,8 +172,8 @@ class Board:
     # What all boards do alike.
 
     def __post_init__(self) -> None:
-        """Keep a link that refuses another board."""
-        self._link = KeptLink(connecting=self.connecting, recognise=self.refuse_another)
+        """Have no program yet."""
+        self._link = KeptLink(connecting=self.connecting)
 
     @property
     def program(self) -> Program:

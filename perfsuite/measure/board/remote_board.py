@@ -50,6 +50,11 @@ class RemoteBoard(Board):
     _instruments: ProgramInstruments | None = field(default=None, init=False)
     _kernels: OwnKernels | None = field(default=None, init=False)
 
+    def __post_init__(self) -> None:
+        """Keep a link that refuses another board."""
+        super().__post_init__()
+        self._link.recognise = self._refuse_another
+
     @property
     def name(self) -> str:
         """The device's."""
@@ -57,7 +62,6 @@ class RemoteBoard(Board):
 
     @property
     def instruments(self) -> ProgramInstruments:
-        """What the bundle has; what it lacks is reported with the device's name."""
         if self._instruments is None:
             self._instruments = ProgramInstruments(board=self)
         return self._instruments
@@ -73,11 +77,9 @@ class RemoteBoard(Board):
         return self._engines[1]
 
     def asked(self, kind: str, ask: Callable[[], _Answer]) -> _Answer:
-        """Ask the program; `LinkError` where what it answers cannot be read."""
         return self._link.use(lambda: understood(kind, lambda _: ask(), None))
 
     def find_facts(self) -> BoardFacts:
-        """Describe the board as it is now."""
         return self._facts_of(self.program)
 
     def _facts_of(self, program: Program) -> BoardFacts:
@@ -105,8 +107,7 @@ class RemoteBoard(Board):
                 settable_governors=program.settable_governors(board),
             )
 
-    def refuse_another(self, program: Program) -> None:
-        """Refuse a board that is not the one of before, or not as it was."""
+    def _refuse_another(self, program: Program) -> None:
         if self._facts is None:
             return
         now = understood("facts", self._facts_of, program)
@@ -114,7 +115,6 @@ class RemoteBoard(Board):
             raise LinkError(f"{self.connecting.where}: another board answers than before, or it has changed")
 
     def machine(self) -> Machine:
-        """Return the machine, as the program may use it."""
         return self.program.machine()
 
     @contextmanager
@@ -127,7 +127,6 @@ class RemoteBoard(Board):
                 run_files.bring(files)
 
     def run_file(self, path: Path) -> Path:
-        """Get a file of the run that goes on."""
         return self.program.files.read(path)
 
     def environment_of(self, plan: Plan, extra: Mapping[str, str]) -> dict[str, str]:
@@ -206,7 +205,6 @@ class RemoteBoard(Board):
             return programs.rates(n_threads, platform, tell, board.root, machine.memory_bytes)
 
     def set_governor(self, governor: str | None) -> None:
-        """As `Board.set_governor`."""
         try:
             super().set_governor(governor)
         except DeviceError as error:
@@ -217,7 +215,6 @@ class RemoteBoard(Board):
         return self.connecting.cache_dir or user_cache()
 
     def place_weights(self, weights: Weights) -> Path:
-        """Put a file of weights there under its hash, once; synthetic ones are written here first."""
         if weights.identity not in self._placed:
             self._placed[weights.identity] = self.asked("put_weights", lambda: self._put(weights))
         return self._placed[weights.identity]
@@ -240,11 +237,9 @@ class RemoteBoard(Board):
         return str(told["path"]), bool(told["is_there"])
 
     def find_engine(self, library_dir: Path | None) -> Engine:
-        """Find a llama.cpp there, by a folder of the board's."""
         return self.asked("find_engine", lambda: self.engines.find(library_dir))
 
     def keep(self, engine: Engine | None, version: str) -> str:
-        """Keep an engine of the board's, or the kernels of the suite here, in the board's own store."""
         return self.asked("keep", lambda: self.engines.keep(engine, version))
 
     def kept_folder(self, engine_id: str) -> Path | None:

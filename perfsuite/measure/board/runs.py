@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perfsuite.errors import LinkError, MeasurementError, OpenClError
-from perfsuite.measure.board.beside import Beside
-from perfsuite.measure.board.looks import asked_looks, replay
-from perfsuite.measure.board.program_beside import NOTHING_ASKED, AskedBeside, asked_beside
+from perfsuite.measure.board.beside import NOTHING_ASKED, AskedBeside, Beside, asked_beside
 from perfsuite.measure.board.told_worker import ToldWorker
-from perfsuite.measure.board.watching import seen_beside
+from perfsuite.measure.board.watching import asked_looks, replay, seen_beside
 from perfsuite.measure.contention import ONE_SIDED_RATIO
 from perfsuite.measure.launch import publishing_processors, record_payload, refuse_killed, still_running
 from perfsuite.measure.launches.plan import LAUNCHED
@@ -259,7 +257,7 @@ def _heard(board: Board, plans: tuple[Plan, ...], hear: Hear | None) -> Iterator
 
     with ExitStack() as stack:
         if hear is None:
-            from perfsuite.measure.live_publisher import published  # as above
+            from perfsuite.measure.live_server import published  # as above
 
             hear = stack.enter_context(published(Path(sockets[0])))
         yield stack.enter_context(heard_there(hear))

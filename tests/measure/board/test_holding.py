@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from perfsuite.device.governors import STATE_FOLDER
 from perfsuite.device.machine import NO_CONDITIONS, Conditions
-from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.measure.board.holding import Claim, Held
 from perfsuite.measure.board.local_board import LocalBoard

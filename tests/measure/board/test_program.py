@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from perfsuite.device.governors import FILE_NAME, STATE_FOLDER
 from perfsuite.device.machine import NO_CONDITIONS, Conditions
-from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.errors import DeviceError
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.local_board import LocalBoard

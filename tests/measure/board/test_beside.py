@@ -9,11 +9,9 @@ import psutil
 import pytest
 
 from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.measure.board.beside import N_REFAULTS, Beside
-from perfsuite.measure.board.nvidia import NvidiaUse
-from perfsuite.measure.board.program_beside import AskedBeside
+from perfsuite.measure.board.beside import N_REFAULTS, AskedBeside, Beside
 from perfsuite.measure.memory_limit import LEAST_LIMIT_BYTES
-from perfsuite.measure.memory_timeline import MemoryWatch, measure_timeline
+from perfsuite.measure.memory_timeline import MemoryWatch, NvidiaUse, measure_timeline
 from perfsuite.measure.plan import LlamaPlan, dump_record
 
 from ...sys_trees import put
