@@ -46,7 +46,14 @@ class Desk:
 def busy(home: BoardHome) -> Desk:
     home.install(f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait')
     desk = Desk(home, home.hello().to_plain())
-    asked = {"plan": dump_plan(ANY), "environment": {}, "options": [], "limit_s": FOREVER_S, "looks": None}
+    asked = {
+        "plan": dump_plan(ANY),
+        "environment": {},
+        "command": [],
+        "options": [],
+        "limit_s": FOREVER_S,
+        "looks": None,
+    }
     desk.say({"kind": "run", "id": 2, "arguments": asked})
     assert home.worker_pid
     return desk
