@@ -8,24 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from perfsuite.device.setup.bundle_scripts import NO_PROGRAM, OLD_SETUP, suite_command
 from perfsuite.device.target.protocol import last_line
-from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.hello import PING_S, SILENCE_LIMIT_S, Hello, refusal
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.link import LostLinkError, MessageLink, RefusedError
-from perfsuite.measure.board.pipes import Pipes, ProcessPipes
+from perfsuite.measure.board.pipes import Pipes
 from perfsuite.measure.board.program import Program
 
 _Answer = TypeVar("_Answer")
 
-#: How OpenSSH's client ends where the link fails, or a signal ended what it had started.
-SSH_FAILED = 255
-
 #: What begins the program's own last words.
-_OWN_WORDS = "perfsuite: "
+OWN_WORDS = "perfsuite: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +101,8 @@ class Connecting:
         status = link.pipes.exit_status() if lost.has_ended else None
         link.pipes.cut()
         own = last_line(link.pipes.errors.decode("utf-8", "replace"))
-        if own.startswith(_OWN_WORDS):
-            return LinkError(f"{self.where}: the program there ended: {own.removeprefix(_OWN_WORDS)}")
+        if own.startswith(OWN_WORDS):
+            return LinkError(f"{self.where}: the program there ended: {own.removeprefix(OWN_WORDS)}")
         if status is None:
             return LinkError(f"{self.where}: the link was lost: {lost}")
         return LinkError(f"{self.where}: the program there was ended from outside ({lost}, status {status})")
@@ -134,47 +129,6 @@ class Connecting:
                     told = f"; after {tried_s:.0f} s still: {again}" if str(again) != str(error) else ""
                     raise LinkError(f"{error}{told}") from None
             time.sleep(self.limits.retry_s)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetConnecting(Connecting):
-    """A board that is reached by a `Target`."""
-
-    target: Target
-    #: `Reach.home`.
-    home: str
-    #: This machine's, for weights that are written here and put there; None is the user's.
-    cache_dir: Path | None = None
-
-    @property
-    def where(self) -> str:
-        """The way to it."""
-        return self.target.text
-
-    def started(self) -> Pipes:
-        """Start the program of the board's bundle."""
-        process = self.target.start(suite_command(self.home, "serve"))
-        return ProcessPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
-
-    def explained(self, link: MessageLink, lost: LostLinkError) -> PerfsuiteError:
-        """Say why a link is lost: what carried it may have failed, or nothing is set up there."""
-        pipes, where = link.pipes, self.where
-        status = pipes.exit_status() if lost.has_ended else None
-        own = last_line(pipes.errors.decode("utf-8", "replace"))
-        if not pipes.has_begun and status in NO_PROGRAM:
-            pipes.cut()
-            seen = OLD_SETUP if own == OLD_SETUP else "perfsuite is not installed there"
-            return DeviceError(f"{self.name}: {seen} ({where}, {self.home}); run 'perfsuite devices setup {self.name}'")
-        is_carried = pipes.has_begun and not pipes.errors and status != SSH_FAILED
-        if status is None or own.startswith(_OWN_WORDS) or is_carried:
-            return Connecting.explained(self, link, lost)
-        pipes.cut()
-        if not pipes.has_begun and status == 0:
-            return LinkError(
-                f"{where}: what is started there ended, and is not the suite's program or not whole, as after a loss "
-                f"of power; run 'perfsuite devices setup {self.name}'"
-            )
-        return LinkError(f"{where}: {self.target.link_complaint(pipes.errors)}")
 
 
 @dataclass(kw_only=True)

@@ -53,8 +53,8 @@ def choose_board(
     if reach.way == "local":
         return LocalBoard(cache_dir=cache_dir, conditions=conditions, claim=claim, tell=tell)
     from perfsuite.device.target.opening import open_target  # a local run needs no link
-    from perfsuite.measure.board.connecting import LinkLimits, TargetConnecting
-    from perfsuite.measure.board.remote_board import RemoteBoard
+    from perfsuite.measure.board.connecting import LinkLimits
+    from perfsuite.measure.board.remote_board import RemoteBoard, TargetConnecting
 
     hello, target, usual = Hello(claim=claim, conditions=conditions), open_target(reach), LinkLimits()
     limits = replace(

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from perfsuite.device.control_groups import limit_patterns
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.machine import Machine
+from perfsuite.device.setup.bundle_scripts import NO_PROGRAM, OLD_SETUP, suite_command
 from perfsuite.device.stability.small_files import read_line
+from perfsuite.device.target.protocol import last_line
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError, OpenClError, PerfsuiteError
-from perfsuite.measure.board.connecting import TargetConnecting
+from perfsuite.measure.board.connecting import OWN_WORDS, Connecting
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.identity import told_identity
+from perfsuite.measure.board.link import LostLinkError, MessageLink
+from perfsuite.measure.board.pipes import Pipes, ProcessPipes
 from perfsuite.measure.board.program import Program
 from perfsuite.measure.board.program_engines import BoardEngines, read_digest
 from perfsuite.measure.board.program_instruments import ProgramInstruments
@@ -35,6 +40,51 @@ if TYPE_CHECKING:
     from perfsuite.measure.launches.own_kernels import OwnKernels
 
 _Answer = TypeVar("_Answer")
+
+
+#: How OpenSSH's client ends where the link fails, or a signal ended what it had started.
+SSH_FAILED = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetConnecting(Connecting):
+    """A board that is reached by a `Target`."""
+
+    target: Target
+    #: `Reach.home`.
+    home: str
+    #: This machine's, for weights that are written here and put there; None is the user's.
+    cache_dir: Path | None = None
+
+    @property
+    def where(self) -> str:
+        """The way to it."""
+        return self.target.text
+
+    def started(self) -> Pipes:
+        """Start the program of the board's bundle."""
+        process = self.target.start(suite_command(self.home, "serve"))
+        return ProcessPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
+
+    def explained(self, link: MessageLink, lost: LostLinkError) -> PerfsuiteError:
+        """Say why a link is lost: what carried it may have failed, or nothing is set up there."""
+        pipes, where = link.pipes, self.where
+        status = pipes.exit_status() if lost.has_ended else None
+        own = last_line(pipes.errors.decode("utf-8", "replace"))
+        if not pipes.has_begun and status in NO_PROGRAM:
+            pipes.cut()
+            seen = OLD_SETUP if own == OLD_SETUP else "perfsuite is not installed there"
+            return DeviceError(f"{self.name}: {seen} ({where}, {self.home}); run 'perfsuite devices setup {self.name}'")
+        is_carried = pipes.has_begun and not pipes.errors and status != SSH_FAILED
+        if status is None or own.startswith(OWN_WORDS) or is_carried:
+            return Connecting.explained(self, link, lost)
+        pipes.cut()
+        if not pipes.has_begun and status == 0:
+            return LinkError(
+                f"{where}: what is started there ended, and is not the suite's program or not whole, as after a loss "
+                f"of power; run 'perfsuite devices setup {self.name}'"
+            )
+        return LinkError(f"{where}: {self.target.link_complaint(pipes.errors)}")
 
 
 @dataclass(kw_only=True)
@@ -157,7 +207,7 @@ class RemoteBoard(Board):
 
     def recording(self, pid: int, plan: LlamaPlan) -> EbpfRecording:
         """Attach the helper there to a worker, which has checked that its llama.cpp is the build of the layout."""
-        from perfsuite.measure.board.told_recorder import ToldRecorder  # few runs are traced
+        from perfsuite.measure.board.told_worker import ToldRecorder  # few runs are traced
         from perfsuite.measure.ebpf import helper_options, ready_recording
         from perfsuite.measure.ebpf_run import required_ebpf
 

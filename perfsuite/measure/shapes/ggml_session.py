@@ -27,7 +27,7 @@ _MEMORY_SHARE = 8
 
 
 class HeardWorker(Protocol):
-    """A worker that takes lines and answers them, as `perfsuite.measure.worker_lines.WaitingWorker`."""
+    """A worker that takes lines and answers them, as `perfsuite.measure.board.told_worker.ToldWorker`."""
 
     task: str
 
