@@ -14,6 +14,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.pipes import Lost, ProcessPipes
+from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED
 from perfsuite.measure.launch import pinning, publishing_processors, run_worker
 from perfsuite.measure.plan import (
     IndependentPlan,
@@ -344,7 +345,8 @@ def test_publishing_keeps_off_a_driver_that_is_bound(
 
 def test_the_sentinels_run_after_the_engine(small_plan: LlamaPlan) -> None:
     payload = run_worker(small_plan)
-    assert set(payload) == {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "pid"}
+    own = {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "pid"}
+    assert set(payload) == own | {DEVICE_SAMPLES, WAS_THROTTLED}
     assert min(payload["sentinels"].values()) > 0
     assert payload["contention"]["wall_ns"] > 0
     assert Path(small_plan.gguf_path).stat().st_size < payload["peak_rss_bytes"] < 2**40

@@ -262,7 +262,7 @@ def test_what_a_test_times_at_the_desk_is_no_time_of_a_board(
     pytester.makepyfile("def test_own(perf):\n    perf.check('function/own', [1000] * 5)\n")
     for is_local, outcome in ((True, "new"), (False, "invalid")):
         board = FaultyBoard()
-        board.is_local = is_local  # type: ignore[misc]
+        board.is_local = is_local
         monkeypatch.setattr(_CHOOSE, lambda *_, board=board, **__: board)
         run(pytester, "test_what_a_test_times_at_the_desk_is_no_time_of_a_board.py")
         (judged,) = record(pytester).judgements

@@ -27,9 +27,10 @@ struct Start {
     cpu_set_t processors, others;
 };
 
-/* Runs one plan: `plan` (bytes), `environment`, `command` (as of `Watch::started`), `options`, `limit_s`, and `looks` or nil; beside it what `beside` names,
- * a map as `companions` takes it, or nil; `stands_on` are the processors on which the agent waits, or nil.  Returns how the process ended,
- * what it printed last, its record, and the looks; a plan that fails is no error. */
+/* Runs one plan: `plan` (bytes), `environment`, `command` (the words that start a worker which is another program, []
+ * for this one), `options`, `limit_s`, and `looks` or nil; beside it what `beside` names, a map as `companions` takes it,
+ * or nil; `stands_on` are the processors on which the agent waits, or nil.  Returns how the process ended, what it printed
+ * last, its record, and the looks; a plan that fails is no error. */
 Value run_plan(Link &link, const Start &start, const Value &asked);
 
 /* Lets two processes take turns: `plans`, `environments`, `commands` and `options` of both, `leader`, `order`, `limit_s`,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
@@ -98,7 +98,7 @@ class LocalConnecting(Connecting):
 class LocalBoard(Board):
     """The machine that this process runs on; its program is started when something is measured."""
 
-    is_local: ClassVar[bool] = True
+    is_local: bool = True
     cache_dir: Path
     #: Which processors and thermal zones count, and what is set, once it is opened.
     conditions: Conditions = NO_CONDITIONS

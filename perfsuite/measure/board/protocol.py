@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from perfsuite.device.machine import Conditions, Machine
 from perfsuite.measure.board import runs
@@ -84,7 +84,7 @@ class Board(ABC):
     """
 
     #: Whether paths, processes and probes of this process are the board's.
-    is_local: ClassVar[bool]
+    is_local: bool
 
     #: How the program is reached.
     connecting: Connecting

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfsuite.device.control_groups import limit_patterns
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
@@ -91,7 +91,7 @@ class TargetConnecting(Connecting):
 class RemoteBoard(Board):
     """A device behind a `Target`; it is reached when it is opened, and once more when the link is lost."""
 
-    is_local: ClassVar[bool] = False
+    is_local: bool = False
     connecting: TargetConnecting
     #: By the identity of weights: where they are there.
     _placed: dict[str, Path] = field(default_factory=dict, init=False)
