@@ -19,10 +19,10 @@ class Patch(Protocol):
 
 
 def replace_workers(patch: Patch, run: Callable[..., dict[str, Any]]) -> None:
-    """Let ``run`` answer all plans; it gets the plan, and `extra_environment` and `limit_s` by name."""
+    """Let ``run`` answer all plans; it gets the plan, and `extra_environment` by name."""
 
     def run_plan(_: Board, plan: Plan, request: RunRequest) -> dict[str, Any]:
-        return run(plan, extra_environment=request.environment, limit_s=request.limit_s)
+        return run(plan, extra_environment=request.environment)
 
     patch.setattr("perfsuite.measure.board.runs.run_plan", run_plan)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ from perfsuite.measure.board.runs import RunPlace, payload_of
 from perfsuite.measure.board.told_worker import ToldWorker
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.led_worker import LedWorker
+from perfsuite.measure.native import find_worker
 from perfsuite.measure.plan import LlamaPlan, Plan, StepsPlan
 from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.events import EngineRecord, Phase, Span
@@ -78,8 +80,11 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
     """Return how to replace the worker by a shell script, whose plan is ``$plan`` and whose record is ``$record``."""
 
     def replaced_by(script: str) -> None:
-        path = write_script(tmp_path / "child", f"plan=$1 record=$2\n{script}")
-        monkeypatch.setattr(LocalBoard, "command_of", lambda board, plan: ([str(path)], []))
+        path = write_script(tmp_path / "child", f"shift; plan=$1 record=$2\n{script}")
+        program = find_worker(user_cache())
+        wrapper = write_script(tmp_path / "program", f'exec {shlex.quote(str(program))} "$@" --worker={path}')
+        monkeypatch.setattr("perfsuite.measure.board.local_board.find_worker", lambda _: wrapper)
+        monkeypatch.setattr(LocalBoard, "command_of", lambda board, plan: ([], []))
 
     return replaced_by
 

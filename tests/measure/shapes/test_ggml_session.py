@@ -107,7 +107,7 @@ def test_nothing_is_left_of_a_process(
         assert not is_gone(pid)
         assert folder.exists()
         if is_interrupted:
-            monkeypatch.setattr(worker._lines, "next_line", Mock(side_effect=KeyboardInterrupt))
+            monkeypatch.setattr(worker, "answer", Mock(side_effect=KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 session.ask(RequestKind.PROBLEM, (CASE,))
         else:
