@@ -19,10 +19,11 @@ class Patch(Protocol):
 
 
 def replace_workers(patch: Patch, run: Callable[..., dict[str, Any]]) -> None:
-    """Let ``run`` answer all plans; it gets the plan, and `extra_environment` by name."""
+    """Let ``run`` answer all plans; it gets the plan, `extra_environment`, and `hear` where somebody hears it."""
 
     def run_plan(_: Board, plan: Plan, request: RunRequest) -> dict[str, Any]:
-        return run(plan, extra_environment=request.environment)
+        hearing = {} if request.hear is None else {"hear": request.hear}
+        return run(plan, extra_environment=request.environment, **hearing)
 
     patch.setattr("perfsuite.measure.board.runs.run_plan", run_plan)
 
@@ -33,6 +34,6 @@ def replace_turns(patch: Patch, run_in_turns: Callable[..., tuple[dict[str, Any]
     def run_turns(
         _: Board, plans: tuple[TurnsPlan, TurnsPlan], request: RunRequest, **how: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        return run_in_turns(plans, extra_environment=request.environment, limit_s=request.limit_s, **how)
+        return run_in_turns(plans, extra_environment=request.environment, hear=request.hear, **how)
 
     patch.setattr("perfsuite.measure.board.runs.run_turns", run_turns)

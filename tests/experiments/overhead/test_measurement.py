@@ -20,11 +20,11 @@ from perfsuite.experiments.overhead.measurement import (
     overhead_ratios,
 )
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.live import Delivery
-from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
-from perfsuite.records.live import LiveEnd, LiveToken, to_line
+from perfsuite.records.live import LiveEnd, LiveToken
 from perfsuite.testing.workers import replace_turns
 from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
@@ -32,7 +32,7 @@ HERE = LocalBoard(cache_dir=Path("nowhere"))
 
 
 class Workers:
-    """Answers every pair from a stored record; the new side's worker offers a token at its socket."""
+    """Answers every pair from a stored record; the new side's worker sends a token."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         self.payload = payload
@@ -40,24 +40,23 @@ class Workers:
         self.contention = self.live_contention = QUIET
         self.is_silent = False
 
-    def run(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    def run(
+        self, plans: tuple[TurnsPlan, TurnsPlan], *, hear: Hear, **_: object
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         self.plans += [plan.llama for plan in plans]
         if not self.is_silent:
-            self._offer(plans[1].llama)
+            self._offer(plans[1].llama, hear)
         old, new = (
             {**self.payload, "contention": contention} for contention in (self.contention, self.live_contention)
         )
         return old, new
 
-    def _offer(self, plan: LlamaPlan) -> None:
+    def _offer(self, plan: LlamaPlan, hear: Hear) -> None:
         assert plan.live_socket is not None
-        with open_server(Path(plan.live_socket)) as server:
-            while not server.has_subscribers:
-                server.wait(30)
-            token = LiveToken(repetition=0, step=0, token=0, latency_ns=1, end_ns=1, tokens_per_s=1.0)
-            end = LiveEnd(end_ns=2, is_complete=True, n_phases=1, n_tokens=1, n_kernels=0)
-            server.publish([to_line(token), to_line(end)])
-            server.flush(30)
+        token = LiveToken(repetition=0, step=0, token=0, latency_ns=1, end_ns=1, tokens_per_s=1.0)
+        end = LiveEnd(end_ns=2, is_complete=True, n_phases=1, n_tokens=1, n_kernels=0)
+        for each in (token, end):
+            hear(Delivery(record=each, arrival_ns=2, delay_ns=1))
 
 
 @pytest.fixture
