@@ -86,7 +86,7 @@ class Connecting:
         except RefusedError as refused:
             pipes.cut()
             told = refusal(hello.to_plain(), refused.versions)
-            raise DeviceError(f"{self.name}: {told}; run 'perfsuite devices setup {self.name}'") from None
+            raise DeviceError(f"{self.name}: {told}; {self.renewal}") from None
         except BaseException:
             pipes.cut()
             raise
@@ -111,6 +111,11 @@ class Connecting:
     def where(self) -> str:
         """The board, for messages."""
         return self.name
+
+    @property
+    def renewal(self) -> str:
+        """What brings the program up to date."""
+        return f"run 'perfsuite devices setup {self.name}'"
 
     def connected_again(self, error: LinkError) -> Program:
         """Reach the board once more after a link was lost, for as long as the limit lets.

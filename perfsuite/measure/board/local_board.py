@@ -75,6 +75,11 @@ class LocalConnecting(Connecting):
     #: In which folders for plans and records are made.
     work: Callable[[], Path]
 
+    @property
+    def renewal(self) -> str:
+        """What brings the program up to date."""
+        return "install perfsuite again, which builds its program (in a checkout: make env)"
+
     def started(self) -> Pipes:
         """Start the program, out of reach of a Ctrl-C here; it ends with its pipe."""
         options = {"cache": self.cache_dir.absolute(), "work": self.work() / "runs"}

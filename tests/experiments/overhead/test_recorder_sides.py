@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from perfsuite.device.machine import Machine
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
 from perfsuite.experiments.overhead.measurement import Overhead, Side
@@ -149,7 +150,8 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
 
     replace_workers(monkeypatch, worker)
     monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.traced_by_ebpf", traced)
-    monkeypatch.setattr("perfsuite.measure.board.local_board.usable_threads", lambda: 2)
+    two = replace(Machine.here(), usable_processors=(0, 1))
+    monkeypatch.setattr(LocalBoard, "machine", lambda _: two)
     board = LocalBoard(cache_dir=tmp_path)
     cost = measure_ebpf_cost("ebpf-operator", plan, tmp_path / "helper", board, n_pairs=20)
     assert asked[0].llama.ebpf is not None

@@ -162,7 +162,7 @@ def left(folder: Path, *, now: str, root: Path, **said: Any) -> None:
 def test_what_a_killed_run_left(
     tmp_path: Path, folder: Path, now: str, said: dict[str, Any], told: str | None, then: str
 ) -> None:
-    """It is restored, but for what is another boot's or somebody else's; only governors are ever written."""
+    """It is restored, except what is another boot's or somebody else's; only governors are ever written."""
     root = plant("raspberrypi5", tmp_path / "board")
     left(folder, now=now, root=root, **said)
     with taken(root, folder) as board:
