@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from perfsuite.measure.contention import Contention
 from perfsuite.units import NS_PER_S
@@ -48,11 +47,6 @@ class Competition:
             return f"{named} of a processor" if named else "who competes cannot be seen"
         share = f"others take {self.others_ratio * 100.0:.0f} % of the processors"
         return f"{share} ({named} of one)" if named else share
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Competition:
-        """Rebuild from `to_plain`."""
-        return cls(others_ratio=plain["others_ratio"], processors=dict(plain["processors"]))
 
 
 def lost_ratio(contention: Contention) -> float:
