@@ -19,10 +19,10 @@ from typing import Any
 
 import psutil
 
-from perfsuite.device.lock import lock_holder
 from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import WorkFolder, new_work_folder
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
+from tests.device_lock import lock_holder
 
 from .board_links import write_profile
 from .board_namespaces import ROOT, NamespaceBoard

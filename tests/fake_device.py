@@ -33,11 +33,15 @@ import perfsuite.plugin.hooks
 import perfsuite.plugin.run_end
 import perfsuite.report.history
 import perfsuite.report.page.render  # noqa: F401
+from perfsuite.device.stability.sampler import sampled
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.experiments.binding.experiment import is_asked
+from perfsuite.measure.board import runs as runs_of_boards
 from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.runs import RunRequest
+from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.plan import (
     BindingPlan,
@@ -57,6 +61,7 @@ from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Reque
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation
 from perfsuite.records.run_file import RunFile, read_run_file
+from perfsuite.testing.workers import replace_turns, replace_workers
 from tests.conftest import STORED_MODEL
 from tests.fake_opencl import FakeOpenCl, replace_opencl
 from tests.synthetic_opencl_backend import opencl_device
@@ -350,12 +355,12 @@ def fake_device(
     """Replace every worker by a `FakeDevice`, the caches by a temporary folder, and the report by an empty page."""
     device = FakeDevice(payload=stored_payload)
     monkeypatch.setitem(OPTIONS["--perf-calibrate"], "default", "off")
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", device.run_in_turns)
+    replace_workers(monkeypatch, device.run)
+    replace_turns(monkeypatch, device.run_in_turns)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
-    monkeypatch.setattr("perfsuite.measure.board.local_board.look_for_competition", device.competition)
+    monkeypatch.setattr("perfsuite.measure.board.protocol.Board.competition", lambda _: device.competition())
     monkeypatch.setattr(
         "perfsuite.experiments.binding.experiment.is_asked", lambda config: device.has_binding and is_asked(config)
     )
@@ -365,6 +370,28 @@ def fake_device(
         monkeypatch.setattr("perfsuite.experiments.run_outputs.write_report", _empty_page)
         monkeypatch.setattr("perfsuite.experiments.run_outputs.append_history", lambda run, history_dir: history_dir)
     return device
+
+
+def watch_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs that are measured have samples, beside what answers them: of the files below a root."""
+    run_plan, run_turns = runs_of_boards.run_plan, runs_of_boards.run_turns
+
+    def seen() -> dict[str, Any]:
+        found = sampled(root)
+        for _ in range(2):
+            found.take_all()
+        return seen_beside(found)
+
+    def run(board: Board, plan: Plan, request: RunRequest) -> dict[str, Any]:
+        beside = seen() if isinstance(plan, runs_of_boards.WATCHED) else {}
+        return {**run_plan(board, plan, request), **beside}
+
+    def turns(*arguments: Any, **named: Any) -> Any:
+        beside = seen()
+        return tuple({**each, **beside} for each in run_turns(*arguments, **named))
+
+    monkeypatch.setattr(runs_of_boards, "run_plan", run)
+    monkeypatch.setattr(runs_of_boards, "run_turns", turns)
 
 
 #: Pairs that can never be used are taken until the budget ends.

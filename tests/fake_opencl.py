@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments import recorder_traces
 from perfsuite.experiments.phases import opencl
-from perfsuite.measure import launch
+from perfsuite.measure.board import runs
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
@@ -94,13 +94,11 @@ class FakeOpenCl:
 def replace_opencl(fake: FakeOpenCl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", fake.set_up)
     monkeypatch.setattr(opencl, "learnt_mapping", fake.learn)
-    others = launch.run_worker
+    others = runs.run_plan
 
-    def run(plan: Any, *, extra_environment: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
-        logs = (extra_environment or {}).get("PERFSUITE_OPENCL_LOG")
-        return (
-            others(plan, extra_environment=extra_environment, **options) if logs is None else fake.run(plan, Path(logs))
-        )
+    def run(board: Board, plan: Any, request: runs.RunRequest) -> dict[str, Any]:
+        logs = request.environment.get("PERFSUITE_OPENCL_LOG")
+        return others(board, plan, request) if logs is None else fake.run(plan, Path(logs))
 
-    monkeypatch.setattr(launch, "run_worker", run)
+    monkeypatch.setattr(runs, "run_plan", run)
     monkeypatch.setattr(recorder_traces, "read_opencl_log", lambda _: fake.trace)

@@ -16,7 +16,7 @@ from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
-from perfsuite.measure.board.program_link import ProgramLink
+from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.ceiling_store import find_calibration, stored_ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.records.bundle import WORKER
@@ -34,14 +34,14 @@ _CALIBRATE = ("calibrate", "--device=bench", f"--threads={N_THREADS}", "--type=q
 _RUN = f"""
 import sys, pytest
 sys.path.insert(0, {str(ROOT)!r})
-from perfsuite.measure.board.program_link import ProgramLink
+from perfsuite.measure.board.remote_board import RemoteBoard
 from tests.test_board_calibration import place_nothing
-ProgramLink.place_weights = place_nothing
+RemoteBoard.place_weights = place_nothing
 sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
-def place_nothing(link: ProgramLink, weights: Weights) -> Path:
+def place_nothing(board: RemoteBoard, weights: Weights) -> Path:
     """Name the file as the law has it; its workers read none."""
     return Path("/nowhere") / f"{weights.name}.gguf"
 
@@ -61,7 +61,7 @@ def bench(
     cache = f"XDG_CACHE_HOME={shlex.quote(str(home / 'cache'))}"
     _script(place / "own" / WORKER, f'{cache} exec {shlex.quote(str(place))}/own/program "$@" --worker={worker}')
     (place / "current").symlink_to("own")
-    monkeypatch.setattr(ProgramLink, "place_weights", place_nothing)
+    monkeypatch.setattr(RemoteBoard, "place_weights", place_nothing)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_profile(tmp_path / "devices" / "bench.toml", loopback_board.reach())

@@ -30,7 +30,7 @@ Read = Callable[[Path], Any]
 #: Readers that are called as the fuzzing calls them, by its names.
 NAMED = (
     *("run", "baselines", "observation", "trials", "trace", "shape-policy", "shape-sweep", "roofline"),
-    *("roofline-published", "fidelity-published", "lock", "governors", "night-state", "night-plan"),
+    *("roofline-published", "fidelity-published", "lock", "night-state", "night-plan"),
     *("study", "memory", "calls", "duplication", "tensor-layout"),
 )
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +22,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.device.profile.search import user_folder
 from perfsuite.device.reach import Reach
 from perfsuite.errors import EngineError, PerfsuiteError
-from perfsuite.measure.board.holding import held
-from perfsuite.measure.board.opening import desk_claim
+from perfsuite.measure.board.opening import choose_board, desk_claim
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.environment import ENGINE_NAME, RUN_ID_NAME, program_environment
@@ -166,8 +165,10 @@ def _had_alone(options: argparse.Namespace) -> Iterator[str]:
     """
     wait_s = [length_s(text) or 0.0 for text in values_of(options.pytest_options, "--perf-wait")]
     purpose, run_id = "perfsuite compare", f"compare-{uuid.uuid4().hex}"
-    claim = desk_claim("host", Reach(way="local"), purpose=purpose, run_id=run_id, wait_s=wait_s[-1] if wait_s else 0.0)
-    with held(NO_CONDITIONS, claim, remarks("compare", options).remark, cache_dir=user_cache()):
+    reach, tell = Reach(way="local"), remarks("compare", options).remark
+    claim = desk_claim("host", reach, purpose=purpose, run_id=run_id, wait_s=wait_s[-1] if wait_s else 0.0)
+    with closing(choose_board(reach, NO_CONDITIONS, claim, cache_dir=user_cache(), tell=tell)) as board:
+        board.open()
         yield claim.run_id
 
 

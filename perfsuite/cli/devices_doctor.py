@@ -13,14 +13,14 @@ from perfsuite.cli.answer import Answer, Sheet, give
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.doctor.examination import examine
 from perfsuite.device.doctor.gathering import Finding, Grade, Installed, SuiteState, gather
-from perfsuite.device.lock import lock_holder
+from perfsuite.device.governors import FILE_NAME, STATE_FOLDER
 from perfsuite.device.profile import Profile, find_profile
-from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.row_works import stored_bytes
+from perfsuite.measure.board.local_lock import lock_holder
 from perfsuite.measure.ebpf_helper import ebpf_obstacle
-from perfsuite.measure.environment import environment_engine, environment_lock_folder, environment_opencl_vendors
+from perfsuite.measure.environment import environment_engine, environment_opencl_vendors
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.opencl_backend import set_up_opencl
@@ -81,8 +81,7 @@ def own_state(opencl_platform: str | None) -> SuiteState:
 
     While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
     """
-    cache_dir, lock_folder = user_cache(), environment_lock_folder()
-    lock = lock_holder(Path(lock_folder) if lock_folder else None)
+    cache_dir, lock = user_cache(), lock_holder()
     is_busy = lock is not None
     device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)
     restore_file = cache_dir / STATE_FOLDER / FILE_NAME

@@ -11,7 +11,6 @@ from typing import Any
 from perfsuite.cli.answer import Answer, fields_of, give
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import Progress, progress
-from perfsuite.device.lock_command import answer as own_answer
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.reach import Reach
@@ -20,10 +19,10 @@ from perfsuite.device.setup.bundle_scripts import NO_PROGRAM, OLD_SETUP, suite_c
 from perfsuite.device.setup.bundle_setup import look_at_board, remove_all, set_up_bundle
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError, LockedError
+from perfsuite.measure.board.local_lock import answered_here
 from perfsuite.measure.bundle.compilers import suitable_compiler
 from perfsuite.measure.bundle.making import BundleOrder, make_bundle
 from perfsuite.measure.bundle.targets import target_of
-from perfsuite.measure.environment import environment_lock_folder
 from perfsuite.records.bundle import check_bundle
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_bytes
@@ -101,16 +100,12 @@ def unlock(options: argparse.Namespace) -> int:
 
 
 def lock_answer(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
-    """Let the device answer `perfsuite.device.lock_command`: this process does where the device is this machine.
+    """Let the program of the device, or of this machine, answer ``perfsuite-worker lock``.
 
     Raises LockedError: the device refuses; DeviceError: the suite is not on the device, or answers something else;
     LinkError: the device cannot be reached.
     """
-    if profile.reach.way == "local":
-        folder = environment_lock_folder()
-        plain = own_answer(words, Path(folder) if folder else None)
-    else:
-        plain = _asked(profile.name, profile.reach, words)
+    plain = answered_here(*words) if profile.reach.way == "local" else _asked(profile.name, profile.reach, words)
     if "error" in plain:
         raise LockedError(terminal_text(f"{profile.name}: {plain['error']}"))
     return plain

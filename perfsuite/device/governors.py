@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from perfsuite.device.machine import Conditions
 from perfsuite.errors import DeviceError
+
+#: Within the suite's cache: where a run keeps what it has to restore, and in which file.
+STATE_FOLDER, FILE_NAME = "device", "restore.json"
 
 
 def _may_write(paths: Sequence[Path]) -> list[bool]:
@@ -27,28 +28,6 @@ def settable_governors(
     if not files or not all(may_write([file.path for file in files])):
         return ()
     return tuple(name for name in files[0].offered if all(name in file.offered for file in files))
-
-
-@contextmanager
-def governor_set(name: str | None, *, folder: Path, root: Path = Path("/")) -> Iterator[None]:
-    """Set a governor on all cores, read it back, and restore what each core had; `None` leaves all as it is.
-
-    For a few moments within a run, such as to compare governors. What was there is kept in the folder's restore file,
-    as `perfsuite.device.stability.stabilised` does for a whole run: after a process that was killed, the next one
-    restores what was there before both. Enter it while the device's lock is held.
-
-    Raises DeviceError: a core does not take it, or does not take its own back.
-    """
-    if name is None:
-        yield
-        return
-    from perfsuite.device.stability.governing import governed  # as above
-
-    notes: list[str] = []
-    with governed(Conditions(governor=name), notes, folder=folder, root=root):
-        refuse_noted(notes)
-        yield
-    refuse_noted(notes)
 
 
 def refuse_noted(notes: Sequence[str]) -> None:

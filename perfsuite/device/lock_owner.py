@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime, timezone
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 #: Longest text, and path, of a field that is believed, so that all fits into what is read.
-_MOST_CHARACTERS, _MOST_PATH_CHARACTERS, _MOST_BYTES = 300, 1000, 32_768
+_MOST_CHARACTERS, _MOST_PATH_CHARACTERS = 300, 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockOwner:
-    """A run that has a device; `LockOwner.here` fills in what is known of the process that is about to lock it."""
+    """A run that has a device."""
 
     #: On the desk from which the run was started, and that desk.
     user: str
@@ -29,16 +26,6 @@ class LockOwner:
     pid: int
     #: Where that process keeps what is to be restored on the device; "" where it says none.
     state_folder: str = ""
-
-    @classmethod
-    def here(cls, *, user: str, host: str, run_id: str, purpose: str, state_folder: str = "") -> LockOwner:
-        """Describe a run whose lock this very process, on the device, is about to take."""
-        told = {"user": user, "host": host, "run_id": run_id, "purpose": purpose, "state_folder": state_folder}
-        return cls(**told, began_at="", account=account_name(os.geteuid()), pid=os.getpid()).beginning_now()
-
-    def beginning_now(self) -> LockOwner:
-        """Return the same run as one that gets the lock only now: it may have waited."""
-        return replace(self, began_at=datetime.now(timezone.utc).isoformat(timespec="seconds"))
 
     @property
     def text(self) -> str:
@@ -75,18 +62,6 @@ class LockOwner:
             return cls(**{each.name: plain[each.name] for each in fields(cls) if each.name in plain})
         except (TypeError, IndexError) as error:
             raise ValueError(str(error)) from None
-
-
-#: Who has locked a file that does not say who: no process has this number.
-UNKNOWN = LockOwner(user="", host="", run_id="", purpose="", began_at="", account="", pid=2**31 - 1)
-
-
-def named_owner(handle: int) -> LockOwner | None:
-    """Read whom a file names; None where that is nobody."""
-    try:
-        return LockOwner.from_plain(json.loads(os.pread(handle, _MOST_BYTES, 0)))
-    except (OSError, ValueError, RecursionError):
-        return None
 
 
 def account_name(uid: int) -> str:

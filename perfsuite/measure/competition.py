@@ -5,14 +5,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-import psutil
-
-from perfsuite.measure.contention import Contention, ContentionMark
+from perfsuite.measure.contention import Contention
 from perfsuite.units import NS_PER_S
 
 #: How long one look takes; a shorter one counts as one tick of the kernel's clock.
@@ -53,30 +48,10 @@ class Competition:
         share = f"others take {self.others_ratio * 100.0:.0f} % of the processors"
         return f"{share} ({named} of one)" if named else share
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Competition:
-        """Rebuild from `to_plain`."""
-        return cls(others_ratio=plain["others_ratio"], processors=dict(plain["processors"]))
-
 
 def lost_ratio(contention: Contention) -> float:
     """Return the share of the processors that others had, the hypervisor included; what is not known counts as none."""
     return (contention.others_ratio or 0.0) + (contention.steal_ratio or 0.0)
-
-
-def look_for_competition(look_s: float = LOOK_S) -> Competition:
-    """Look at all processes but this one and its children for a while."""
-    before, mark = _used_s(), _mark()
-    time.sleep(look_s)
-    after, later = _used_s(), _mark()
-    this = psutil.Process()
-    own = {this, *this.children(recursive=True)}
-    busy: list[tuple[str, float]] = []
-    for process, used_s in after.items():
-        if process not in own and used_s > before.get(process, 0.0):
-            with suppress(psutil.Error):  # it has ended
-                busy.append((process.name(), used_s - before.get(process, 0.0)))
-    return competition_of(mark.until(later), busy)
 
 
 def competition_of(spent: Contention, busy: Iterable[tuple[str, float]]) -> Competition:
@@ -104,14 +79,3 @@ def await_quiet(look: Callable[[], Competition], *, limit_ratio: float, wait_s: 
             return False
         n_quiet = n_quiet + 1 if ratio <= limit_ratio else 0
     return True
-
-
-def _mark() -> ContentionMark:
-    return ContentionMark.take(Path(psutil.PROCFS_PATH))
-
-
-def _used_s() -> dict[psutil.Process, float]:
-    """Return the time on a processor of each process that may be seen; one of the same number later is another."""
-    psutil.process_iter.cache_clear()
-    times = {each: each.info["cpu_times"] for each in psutil.process_iter(["cpu_times"])}
-    return {each: told.user + told.system for each, told in times.items() if told is not None}

@@ -1,4 +1,4 @@
-"""Starts each replicate as a fresh process, waits for it with a limit, and reads its record."""
+"""What a worker is started with, and what is made of how it ended: its record, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -9,48 +9,29 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
-from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import EngineError, MeasurementError, NativeBuildError, OpenClError
+from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
-from perfsuite.measure.environment import program_environment
-from perfsuite.measure.launches.plan import LAUNCHED
-from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
     WORKER_LIMIT_S,
-    BindingPlan,
-    IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
     Plan,
     ShapesPlan,
     TensorsPlan,
-    dump_plan,
     limit_text,
     load_record,
     task_of,
 )
-from perfsuite.records.own_files import own_python
-
-if TYPE_CHECKING:
-    from perfsuite.measure.live_publisher import Publication
-
-#: Is given a worker's process id, and what it returns is open for as long as the worker runs.
-Observe: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
 #: Most that is kept of what a worker prints: its last words.
 KEPT_BYTES = 1 << 16
 
 #: Longest to wait for what a killed worker has left behind.
 _REAP_LIMIT_S = 10.0
-
-#: A worker's plan, and its record beside it.
-PLAN_NAME, RECORD_NAME = "plan.msgpack", "record.msgpack"
 
 #: Variables with which a user says where OpenMP's threads run.
 _PINNING_NAMES = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}
@@ -77,51 +58,15 @@ def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan) -
 
 
 def run_worker(
-    plan: Plan,
-    *,
-    extra_environment: Mapping[str, str] | None = None,
-    limit_s: float = WORKER_LIMIT_S,
-    log_path: Path | None = None,
-    observe: Observe | None = None,
+    plan: Plan, *, extra_environment: Mapping[str, str] | None = None, limit_s: float = WORKER_LIMIT_S
 ) -> dict[str, Any]:
-    """Run one plan in a fresh process and return the payload of its record.
+    """Run one plan in a fresh process of this machine, which is not taken for it; as `Board.run`."""
+    from perfsuite.measure.board.local_board import LocalBoard  # which reads records by this module
+    from perfsuite.records.own_files import user_cache
 
-    Raises `MeasurementError` where the worker failed, was killed, ran past `limit_s`, or wrote a record that does not
-    match the plan.
-    """
-    from perfsuite.measure.led_worker import Here, lead_of  # which starts workers by this module
-
-    if (lead := lead_of(plan)) is not None:
-        return lead(plan, Here(environment=extra_environment or {}, observe=observe), limit_s)
-    if isinstance(plan, LAUNCHED):
-        from perfsuite.measure.launches.own_kernels import own_kernels  # brings NumPy
-
-        environment = extra_environment or {}
-        run = partial(run_worker, extra_environment=environment, limit_s=limit_s, log_path=log_path, observe=observe)
-        try:
-            return own_kernels(environment).run(plan, run)
-        except OpenClError as error:
-            raise MeasurementError(str(error)) from None
-    with work_folder() as folder, _published(plan) as publication:
-        process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL, publication=publication)
-        with contextlib.nullcontext() if observe is None else observe(process.pid), _ended(publication):
-            output = awaited_output(process, limit_s, task_of(plan))
-            if log_path is not None:
-                log_path.parent.mkdir(parents=True, exist_ok=True)
-                with log_path.open("a") as log:
-                    log.write(output)
-            return read_record(plan, folder, output)
-
-
-def open_publication(plan: Plan) -> Publication | None:
-    """Offer a plan's records at the socket that it names, if any; `MeasurementError` where nothing can listen there."""
-    llama = getattr(plan, "llama", plan)
-    if not isinstance(llama, LlamaPlan) or llama.live_socket is None:
-        return None
-    from perfsuite.measure.live_publisher import Publication  # few runs are watched
-
-    processors = publishing_processors(llama, frozenset(os.sched_getaffinity(0)))
-    return Publication(load_probe_library(Path(llama.cache_dir)), Path(llama.live_socket), processors)
+    cache_dir: str | None = getattr(getattr(plan, "llama", plan), "cache_dir", None)
+    with contextlib.closing(LocalBoard(cache_dir=Path(cache_dir) if cache_dir else user_cache())) as board:
+        return board.run(plan, extra_environment=extra_environment, limit_s=limit_s)
 
 
 def publishing_processors(llama: LlamaPlan, usable: frozenset[int]) -> frozenset[int]:
@@ -131,87 +76,6 @@ def publishing_processors(llama: LlamaPlan, usable: frozenset[int]) -> frozenset
     """
     is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
     return usable - {min(usable)} if is_bound else frozenset()
-
-
-@contextlib.contextmanager
-def _published(plan: Plan) -> Iterator[Publication | None]:
-    publication = open_publication(plan)
-    with contextlib.nullcontext() if publication is None else contextlib.closing(publication):
-        yield publication
-
-
-@contextlib.contextmanager
-def _ended(publication: Publication | None) -> Iterator[None]:
-    """End a publication with the context, before an observer waits for its end; cut where something was raised."""
-    is_complete = False
-    try:
-        yield
-        is_complete = True
-    finally:
-        if publication is not None:
-            publication.close(is_complete=is_complete)
-
-
-def start_worker(
-    plan: Plan,
-    folder: Path,
-    extra_environment: Mapping[str, str],
-    *,
-    stdin: int,
-    publication: Publication | None = None,
-) -> subprocess.Popen[str]:
-    """Start a worker whose plan and record are in `folder`: the native program, or Python for what is a package of it.
-
-    It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well; the kernel kills
-    it with the thread that starts it. A publication gets what its driver does.
-
-    Raises `MeasurementError` where the plan's llama.cpp is not there any more, or what is compiled for it does not
-    build.
-    """
-    plan_path = folder / PLAN_NAME
-    plan_path.write_bytes(dump_plan(plan))
-    try:
-        command = _command(plan, plan_path, folder / RECORD_NAME)
-    except (EngineError, NativeBuildError) as error:
-        raise MeasurementError(str(error)) from error
-    pinned = pinning(plan, sorted(os.sched_getaffinity(0)), program_environment({}).keys())
-    blas = ONE_BLAS_THREAD if isinstance(plan, BindingPlan) else {}  # NumPy is there, and must not compute beside it
-    environment = _child_environment({**pinned, **blas, **extra_environment})
-    shared: tuple[int, ...] = ()
-    if publication is not None:
-        queue = publication.queue
-        shared = (queue.memory_fd, queue.event_fd)
-        command = [*command, f"--live-memory={queue.memory_fd}", f"--live-event={queue.event_fd}"]
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-        pass_fds=shared,
-    )
-    if publication is not None and (log_dir := environment.get("PERFSUITE_OPENCL_LOG")):
-        publication.follow(Path(log_dir) / f"opencl-{process.pid}.log")
-    return process
-
-
-#: What a worker in Python runs; all others are the native program.
-_PYTHON = (BindingPlan, IndependentPlan)
-
-
-def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
-    files = (str(plan_path), str(record_path))
-    if isinstance(plan, _PYTHON):
-        return own_python("-m", "perfsuite.measure.worker", *files)
-    inner: Any = getattr(plan, "llama", plan)
-    cache_dir = Path(inner.cache_dir)
-    options = [f"--probe-library={find_probe_library(cache_dir)}"]
-    if isinstance(inner, LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan):
-        options.append(f"--engine-library={build_engine_library(planned_engine(inner), cache_dir)}")
-    return (str(find_worker(cache_dir)), "run", *files, *options)
 
 
 def pinning(plan: Plan, usable: Sequence[int], variables: Collection[str]) -> dict[str, str]:
@@ -233,23 +97,6 @@ def pinning(plan: Plan, usable: Sequence[int], variables: Collection[str]) -> di
 
 #: What gives each BLAS one thread.
 ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
-
-
-def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Give the child this very suite, so that a source tree works that was never installed.
-
-    ggml is asked not to start a debugger when it aborts: its own last words say more.
-    """
-    own_root = str(Path(__file__).resolve().parents[2])
-    search_path = [own_root, *filter(None, [program_environment({}).get("PYTHONPATH")])]
-    own = {"PYTHONPATH": os.pathsep.join(search_path), "GGML_NO_BACKTRACE": "1", PARENT_NAME: str(os.getpid())}
-    return program_environment({**own, **extra})
-
-
-def read_record(plan: Plan, folder: Path, output: str) -> dict[str, Any]:
-    """Return the payload that an ended worker left in its folder, or raise with its reason from its output."""
-    record_path = folder / RECORD_NAME
-    return record_payload(plan, record_path.read_bytes() if record_path.exists() else None, output)
 
 
 def record_payload(plan: Plan, record: bytes | None, output: str) -> dict[str, Any]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.errors import MeasurementError, PerfsuiteError
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan
 from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line
@@ -79,9 +75,6 @@ def _is_something_else(path: Path) -> bool:
 
 #: What a plan names for the socket of its run, in the run's own folder.
 LIVE_SOCKET = str(RUN_FOLDER / "live.sock")
-
-#: Pause before a run's successor is looked for, where the run refused or broke off.
-_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,95 +164,9 @@ def run_live(
 ) -> dict[str, Any]:
     """Run a plan in a fresh process, and give each of its records to `consume` while it runs; return the payload.
 
-    `consume` is called in a thread of its own; what it raises ends the run and is raised again.
+    What `consume` raises ends the run.
 
     Raises `MeasurementError` as `Board.run` and `subscribe` do.
     """
     offering = replace(plan, live_socket=LIVE_SOCKET)
     return board.run(offering, extra_environment=extra_environment, hear=consume, limit_s=limit_s)
-
-
-@contextmanager
-def consumed(path: Path, consume: Callable[[Delivery], None], pid: int, limit_s: float) -> Iterator[None]:
-    """Consume in a thread for as long as the context is open, and then what is left."""
-    raised: list[BaseException] = []
-
-    def follow(is_over: threading.Event) -> None:
-        try:
-            for delivery in deliveries(path, limit_s=limit_s, is_over=is_over.is_set):
-                consume(delivery)
-        except BaseException as error:
-            if not isinstance(error, PerfsuiteError):
-                with suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)
-            raise
-
-    try:
-        with _subscriber(follow, raised):
-            yield
-    except MeasurementError:  # the worker's own words say more than those of its subscriber, who may still be at it
-        raised[:] = [error for error in raised if not isinstance(error, PerfsuiteError)]
-        raise
-    finally:
-        if raised:
-            raise raised[0]
-
-
-@contextmanager
-def _subscriber(follow: Callable[[threading.Event], None], raised: list[BaseException]) -> Iterator[threading.Event]:
-    """Follow in a thread, which is to end when the context does; what it raises is kept in `raised`."""
-    is_over = threading.Event()
-
-    def run() -> None:
-        try:
-            follow(is_over)
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run, name="perfsuite-subscriber")
-    thread.start()
-    try:
-        yield is_over
-    finally:
-        is_over.set()
-        thread.join()
-
-
-@contextmanager
-def kept_subscribed(path: Path, consume: Callable[[Delivery], None], *, limit_s: float) -> Iterator[None]:
-    """Subscribe to one run after the other at the same path, in a thread, for as long as the context is open.
-
-    What `consume` raises ends the subscription, and is raised again at the end of the context. A run that was cut off
-    is passed over, for it has its own error.
-
-    Raises `MeasurementError` where no record ever came, and why.
-    """
-    is_heard = threading.Event()
-    raised: list[BaseException] = []
-    missed: list[PerfsuiteError] = []
-
-    def follow(is_over: threading.Event) -> None:
-        while not is_over.is_set():
-            for delivery in _until_cut_off(path, limit_s, is_over, missed):
-                is_heard.set()
-                consume(delivery)
-
-    try:
-        with _subscriber(follow, raised):
-            yield
-    finally:
-        if raised:
-            raise raised[0]
-    if missed and not is_heard.is_set():
-        raise missed[0]
-
-
-def _until_cut_off(
-    path: Path, limit_s: float, is_over: threading.Event, missed: list[PerfsuiteError]
-) -> Iterator[Delivery]:
-    """Yield the records of one run; where it refuses or breaks off, keep why in `missed` and pause before the next."""
-    try:
-        yield from deliveries(path, limit_s=limit_s, is_over=is_over.is_set)
-    except PerfsuiteError as error:
-        missed[:] = [error]
-        is_over.wait(_PAUSE_S)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import queue
 import selectors
 import socket
 import stat
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from perfsuite.device.end_requests import signals_held_off
 from perfsuite.errors import MeasurementError
-from perfsuite.records.live import LiveLoss, to_line
+from perfsuite.records.live import LiveKernel, LiveLoss, LiveRecord, to_line
+
+if TYPE_CHECKING:
+    from perfsuite.measure.board.runs import Hear
+    from perfsuite.measure.live import Delivery
 
 #: What waits for a subscriber beside the socket's own buffer; what finds no room is dropped and counted.
 BUFFER_BYTES = 1 << 20
@@ -209,7 +217,7 @@ def open_server(path: Path) -> Iterator[LiveServer]:
             yield server
         finally:
             server.close()
-            with contextlib.suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
                 if os.path.samestat(own, path.stat()):
                     path.unlink()
 
@@ -249,3 +257,60 @@ def _remove_stale(path: Path) -> None:
             raise MeasurementError(f"{path}: another run may be using it ({error.strerror})") from error
         else:
             raise MeasurementError(f"{path}: another run offers its records there; name another path")
+
+
+#: Longest wait for a record; subscribers are served meanwhile.
+_WAIT_S = 1.0
+
+#: Longest that the end of a run waits for slow subscribers, after everything was measured.
+_FLUSH_S = 0.5
+
+
+@contextmanager
+def published(socket_path: Path) -> Iterator[Hear]:
+    """Offer what is heard at a socket, which is there for as long as the context lasts.
+
+    Raises `MeasurementError` where nothing can listen there.
+    """
+    records: queue.SimpleQueue[LiveRecord] = queue.SimpleQueue()
+    is_over = threading.Event()
+    woken = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def hear(delivery: Delivery) -> None:
+        records.put(delivery.record)
+        os.eventfd_write(woken, 1)
+
+    def serve(server: LiveServer) -> None:
+        while not is_over.is_set():
+            server.wait(_WAIT_S)
+            with suppress(BlockingIOError):
+                os.eventfd_read(woken)
+            _publish(server, records)
+        server.wait(0)  # who has just come
+        _publish(server, records)
+        server.flush(_FLUSH_S)
+
+    try:
+        with open_server(socket_path) as server:
+            server.watch(woken)
+            thread = threading.Thread(target=serve, args=(server,), name="perfsuite-live", daemon=True)
+            with signals_held_off():
+                thread.start()
+            try:
+                yield hear
+            finally:
+                is_over.set()
+                os.eventfd_write(woken, 1)
+                thread.join()
+    finally:
+        os.close(woken)
+
+
+def _publish(server: LiveServer, records: queue.SimpleQueue[LiveRecord]) -> None:
+    """Publish what has come; kernels are not kept for who comes later."""
+    found: list[LiveRecord] = []
+    with suppress(queue.Empty):
+        while True:
+            found.append(records.get_nowait())
+    for is_kernel, some in groupby(found, lambda each: isinstance(each, LiveKernel)):
+        server.publish([to_line(each) for each in some], is_kept=not is_kernel)

@@ -2,17 +2,13 @@
 
 Version 2 has ``memory.max`` and ``memory.swap.max``; version 1 ``memory.limit_in_bytes`` and
 ``memory.memsw.limit_in_bytes``. Pages count for the group that first touched them: files that
-are in the page cache already are nobody's of ours, so `drop_file_pages` takes a file out of it first.
+are in the page cache already are nobody's of ours, so a file is taken out of it first.
 
 *Source*: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst; proc(5) for ``/proc/PID/cgroup``.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +19,6 @@ LEAST_LIMIT_BYTES = 32 << 20
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MOUNTS = Path("proc/mounts")
-_REMOVAL_LIMIT_S = 5.0
 _STAT = "memory.stat"
 
 #: What is read to find a process's group on another machine, below its root.
@@ -93,73 +88,6 @@ def stopped_by_limit(limit_bytes: int) -> MeasurementError:
     )
 
 
-def memory_limit_obstacle() -> str | None:
-    """Say what the machine lacks for limiting the memory of a process, in one line; None where nothing."""
-    try:
-        with _group(os.getpid()):
-            return None
-    except MeasurementError as error:
-        return str(error)
-
-
-@contextmanager
-def limited_memory(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
-    """Limit the memory of a process and of what it starts from now on, page cache and all.
-
-    What it holds already stays with its old group, so this is for a process that has not read its weights yet. At the
-    end the process goes back, where it still lives, and the group is removed.
-
-    Raises `MeasurementError` where control groups are missing or may not be made, the process is gone, or the limit is
-    below `LEAST_LIMIT_BYTES`.
-    """
-    check_limit(limit_bytes)
-    with _group(pid) as group:
-        for name, text, must_be in group.limits(limit_bytes):
-            with nullcontext() if must_be else suppress(MeasurementError):
-                _write(group.path / name, text)
-        _write(group.path / "cgroup.procs", str(pid))
-        yield group
-
-
-def drop_file_pages(path: Path) -> None:
-    """Take a file out of the page cache, so that it is read, and counted, anew.
-
-    Raises `MeasurementError` where the file cannot be opened.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from None
-    try:
-        os.fsync(handle)  # a page that is not written yet is kept
-        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _group(pid: int) -> Iterator[MemoryGroup]:
-    """Make a group for a process below its own, and remove it once the process is back in that."""
-    parent, is_v2 = _parent(pid)
-    group = MemoryGroup(path=parent / f"perfsuite-{os.getpid()}-{pid}-{time.monotonic_ns()}", is_v2=is_v2)
-    try:
-        group.path.mkdir()
-    except OSError as error:
-        raise MeasurementError(f"memory limit: {parent}: no control group can be made ({error.strerror})") from None
-    try:
-        if not (group.path / group.limit_name).exists():
-            raise MeasurementError(f"memory limit: {parent}: memory is not delegated to groups below it")
-        yield group
-    finally:
-        _remove(group, parent)
-
-
-def _parent(pid: int) -> tuple[Path, bool]:
-    """Return the group of a process in the hierarchy that has the memory controller."""
-    parents, is_v2 = possible_parents(str(pid))
-    return next((each for each in parents if each.is_dir()), parents[-1]), is_v2
-
-
 def possible_parents(process: str, root: Path = Path("/")) -> tuple[tuple[Path, Path], bool]:
     """Return where the group of a process may be, and whether it is version 2's, by the files below a root.
 
@@ -180,25 +108,3 @@ def possible_parents(process: str, root: Path = Path("/")) -> tuple[tuple[Path, 
         if kind == "cgroup2" and controllers.exists() and "memory" in controllers.read_text().split():
             return (Path(where) / own.get("", "/").lstrip("/"), Path(where)), True
     raise MeasurementError(f"memory limit: {_CGROUPS} has no memory controller")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise MeasurementError(f"memory limit: {path}: cannot be written ({error.strerror})") from None
-
-
-def _remove(group: MemoryGroup, parent: Path) -> None:
-    """Send what is left back to its old group; a group is removed once the kernel has let go of its processes."""
-    end = time.monotonic() + _REMOVAL_LIMIT_S
-    while True:
-        with suppress(OSError, MeasurementError):
-            for pid in (group.path / "cgroup.procs").read_text().split():
-                _write(parent / "cgroup.procs", pid)
-        with suppress(OSError):
-            group.path.rmdir()
-            return
-        if time.monotonic() > end or not group.path.exists():
-            return
-        time.sleep(0.02)

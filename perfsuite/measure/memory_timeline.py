@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -30,7 +29,6 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
 
-_OWN_STATUS = Path("/proc/self/status")
 _KIB = 1024
 _SPLIT = ("RssAnon", "RssFile", "RssShmem")
 _HIGH_WATER = "VmHWM"
@@ -38,20 +36,11 @@ _HIGH_WATER = "VmHWM"
 FIELDS = (*_SPLIT, _HIGH_WATER)
 
 
-def resident_sample(status: Path = _OWN_STATUS) -> tuple[MemorySample, int] | None:
-    """Return what is resident now and the high-water mark in bytes, of this process unless told otherwise.
-
-    None where the process is gone, or the kernel tells no such fields, as of a zombie or before Linux 4.5.
-    """
-    at_ns = time.monotonic_ns()
-    try:
-        return sample_of_status(status.read_text(), at_ns)
-    except OSError:
-        return None
-
-
 def sample_of_status(text: str, at_ns: int) -> tuple[MemorySample, int] | None:
-    """Return what a status tells, as `resident_sample` does."""
+    """Return what is resident and the high-water mark in bytes, by ``/proc/PID/status``.
+
+    None where the kernel tells no such fields, as of a zombie or before Linux 4.5.
+    """
     lines = text.splitlines()
     values = dict(line.split(":", 1) for line in lines if ":" in line)
     if any(name not in values for name in FIELDS):
@@ -62,8 +51,6 @@ def sample_of_status(text: str, at_ns: int) -> tuple[MemorySample, int] | None:
 
 
 _PROC_ROOT = Path("/proc")
-_NVIDIA_SMI = "nvidia-smi"
-_LIMIT_S = 10.0
 _MIB = 1024 * 1024
 _UNITS = {"": 1, "KiB": 1024, "MiB": _MIB}
 
@@ -79,15 +66,6 @@ class Vram:
 
     n_bytes: int | None
     missing: str = ""
-
-
-def process_vram(pid: int, *, proc: Path = _PROC_ROOT, nvidia_smi: str = _NVIDIA_SMI) -> Vram:
-    """Ask the kernel's drivers, then NVIDIA's, what a process holds."""
-    drm = drm_vram(pid, proc=proc)
-    if drm.n_bytes is not None:
-        return drm
-    nvidia = nvidia_vram(pid, nvidia_smi=nvidia_smi)
-    return nvidia if nvidia.n_bytes is not None else Vram(n_bytes=None, missing=f"{drm.missing}; {nvidia.missing}")
 
 
 def drm_vram(pid: int, *, proc: Path = _PROC_ROOT) -> Vram:
@@ -111,31 +89,68 @@ def drm_vram(pid: int, *, proc: Path = _PROC_ROOT) -> Vram:
     return Vram(n_bytes=sum(held))
 
 
-def nvidia_vram(pid: int, *, nvidia_smi: str = _NVIDIA_SMI) -> Vram:
-    """Ask nvidia-smi, and sum what a process holds on all GPUs."""
-    program = shutil.which(nvidia_smi)
-    if program is None:
-        return Vram(n_bytes=None, missing="nvidia-smi is not there")
-    query = ["--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
-    try:
-        asked = subprocess.run([program, *query], capture_output=True, text=True, timeout=_LIMIT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Vram(n_bytes=None, missing=f"nvidia-smi gave no answer ({type(error).__name__})")
-    if asked.returncode:
-        return Vram(n_bytes=None, missing=f"nvidia-smi returned {asked.returncode}")
-    held = [used for each, used in _applications(asked.stdout) if each == pid]
-    if not held:
-        return Vram(n_bytes=None, missing="nvidia-smi does not list the process")
-    told = [used for used in held if used is not None]
-    return Vram(n_bytes=sum(told)) if told else Vram(n_bytes=None, missing="nvidia-smi tells no memory of the process")
+_QUERY = ("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+_NVIDIA_LIMIT_S = 10.0
+#: Time between two questions, each of which starts a program.
+_NVIDIA_INTERVAL_S = 0.5
 
 
-def _applications(answer: str) -> Iterator[tuple[int, int | None]]:
-    """Yield process id and bytes of each line; None for what the driver does not tell, such as ``[N/A]``."""
-    for line in answer.splitlines():
-        pid, _, used = (part.strip() for part in line.partition(","))
-        if pid.isdigit():
-            yield int(pid), int(used) * _MIB if used.isdigit() else None
+@dataclass(slots=True, kw_only=True)
+class NvidiaUse:
+    """What each process has held at the most."""
+
+    program: str = "nvidia-smi"
+    #: By process; None where the driver lists it and does not tell.
+    _most_bytes: dict[int, int | None] = field(default_factory=dict)
+    #: Why nothing was said at all.
+    _missing: str = "nvidia-smi is not asked on a board"
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Ask again and again, in a thread, while the context lasts."""
+        ended = threading.Event()
+
+        def ask() -> None:
+            while not ended.is_set():
+                self.ask()
+                ended.wait(_NVIDIA_INTERVAL_S)
+
+        thread = threading.Thread(target=ask, name="nvidia-smi", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def ask(self) -> None:
+        """Ask once."""
+        program = shutil.which(self.program)
+        if program is None:
+            self._missing = "nvidia-smi is not there"
+            return
+        try:
+            asked = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=_NVIDIA_LIMIT_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self._missing = f"nvidia-smi gave no answer ({type(error).__name__})"
+            return
+        self._missing = f"nvidia-smi returned {asked.returncode}" if asked.returncode else ""
+        now: dict[int, int | None] = {}
+        for line in asked.stdout.splitlines() if not asked.returncode else ():
+            pid, _, used = (part.strip() for part in line.partition(","))
+            if pid.isdigit():
+                held = int(used) * _MIB if used.isdigit() else None  # such as ``[N/A]``
+                now[int(pid)] = (now.get(int(pid)) or 0) + held if held is not None else now.get(int(pid))
+        for process, n_bytes in now.items():
+            most = self._most_bytes.get(process)
+            self._most_bytes[process] = n_bytes if most is None else max(most, n_bytes or 0)
+
+    def of(self, pid: int) -> Vram:
+        """Return what a process has held on all GPUs, or why that is not known."""
+        if pid not in self._most_bytes:
+            return Vram(n_bytes=None, missing=self._missing or "nvidia-smi does not list the process")
+        most = self._most_bytes[pid]
+        return Vram(n_bytes=most, missing="" if most is not None else "nvidia-smi tells no memory of the process")
 
 
 def _fields(path: Path) -> dict[str, str]:
@@ -171,7 +186,7 @@ VRAM_INTERVAL_S = 0.5
 
 @dataclass(slots=True)
 class MemoryWatch:
-    """What was seen of one process; filled while `watch_memory` is open."""
+    """What was seen of one process; what was seen while it ran."""
 
     samples: list[MemorySample] = field(default_factory=list)
     #: The kernel's high-water mark at each sample.
@@ -192,25 +207,6 @@ class MemoryWatch:
         """Undo `to_plain`."""
         samples = [MemorySample.from_plain(each) for each in plain["samples"]]
         return cls(samples=samples, marks=list(plain["marks"]), vram=Vram(**plain["vram"]))
-
-
-@contextmanager
-def watch_memory(
-    pid: int, watch: MemoryWatch, *, asks_vram: bool = False, proc: Path = _PROC_ROOT, interval_s: float = INTERVAL_S
-) -> Iterator[MemoryWatch]:
-    """Sample a process every `interval_s` until the block ends or the process is gone."""
-    ended = threading.Event()
-    threads = [threading.Thread(target=_sample_until, args=(ended, pid, watch, proc, interval_s), daemon=True)]
-    if asks_vram:
-        threads.append(threading.Thread(target=_ask_until, args=(ended, pid, watch), daemon=True))
-    for thread in threads:
-        thread.start()
-    try:
-        yield watch
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
 
 
 def measure_timeline(plan: LlamaPlan, board: Board) -> tuple[MemoryTimeline, Vram]:
@@ -278,19 +274,3 @@ def _phases(samples: tuple[MemorySample, ...], spans: tuple[Span, ...], load: Sp
 def _phase(name: str, start_ns: int, end_ns: int, samples: tuple[MemorySample, ...]) -> MemoryPhase:
     own = (sample.rss_bytes for sample in samples if start_ns <= sample.at_ns <= end_ns)
     return MemoryPhase(name=name, start_ns=start_ns, end_ns=end_ns, peak_bytes=max(own, default=None))
-
-
-def _sample_until(ended: threading.Event, pid: int, watch: MemoryWatch, proc: Path, interval_s: float) -> None:
-    while not ended.is_set():
-        seen = resident_sample(proc / str(pid) / "status")
-        if seen is None:
-            return
-        watch.samples.append(seen[0])
-        watch.marks.append(seen[1])
-        ended.wait(interval_s)
-
-
-def _ask_until(ended: threading.Event, pid: int, watch: MemoryWatch) -> None:
-    while not ended.is_set():
-        watch.keep_most(process_vram(pid))
-        ended.wait(VRAM_INTERVAL_S)

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.lock import lock_holder
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine, find_engine
+from tests.device_lock import held_by, lock_holder
 
 from ..command_streams import Refused
-from ..device.lock_processes import held_by
 
 
 @pytest.fixture(autouse=True)

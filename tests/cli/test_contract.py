@@ -17,12 +17,10 @@ from perfsuite.cli import main
 from perfsuite.cli.command_help import parser_of, whole_parser
 from perfsuite.cli.given_paths import _INPUTS, _OUTPUTS
 from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
-from perfsuite.device.lock import lock_holder
 from perfsuite.experiments.tracing.command import WORDS, word_parser
 from perfsuite.workload.shapes.operation_shape import Operation
 from tests.command_streams import Refused, Streams
-
-from ..device.lock_processes import held_by
+from tests.device_lock import held_by, lock_holder
 
 _ROOT = Path(__file__).resolve().parents[2]
 

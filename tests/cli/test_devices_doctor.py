@@ -10,10 +10,9 @@ import pytest
 
 from perfsuite import __version__
 from perfsuite.cli import devices_doctor, main
-from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.reach import Reach
 from tests.command_streams import Refused, Streams
+from tests.device_lock import hold_lock, owner_called
 
 from ..board_namespaces import NamespaceBoard
 from ..sys_trees import plant
@@ -82,19 +81,18 @@ def test_a_board_is_examined_over_ssh(
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Return what is asked while somebody has this machine, whose lock is one of the test's own."""
     found: list[str] = []
-    monkeypatch.setattr("perfsuite.device.lock.lock_folders", lambda: (tmp_path,))
     monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
     monkeypatch.setattr(devices_doctor, "_opencl", lambda *_: found.append("OpenCL") or (None, "none"))
     monkeypatch.setattr("perfsuite.cli.devices_doctor.ebpf_obstacle", lambda _: found.append("eBPF"))
     return found
 
 
-OWNER = LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")
+OWNER = owner_called("ann", run_id="r1", purpose="pytest --device=bench")
 
 
-def test_nothing_is_started_beside_a_run(asked: list[str]) -> None:
+def test_nothing_is_started_beside_a_run(asked: list[str], tmp_path: Path) -> None:
     """While somebody has the device, no OpenCL driver and no eBPF helper is asked; else both."""
-    with hold_lock(OWNER):
+    with hold_lock(OWNER, folder=tmp_path):
         beside = devices_doctor.own_state(None)
     assert beside.lock is not None
     assert (beside.is_busy, beside.lock.user, asked) == (True, "ann", [])

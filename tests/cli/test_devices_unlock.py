@@ -15,21 +15,20 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import devices_setup, main
-from perfsuite.device.lock import hold_lock, lock_holder
+from perfsuite.device.governors import FILE_NAME, STATE_FOLDER
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.bundle_scripts import OLD_SETUP, suite_command
-from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.device.target.opening import open_target
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
 from tests.command_streams import Streams
+from tests.device_lock import held_by, hold_lock, lock_holder, owner_called
 
 from ..board_namespaces import NamespaceBoard
-from ..device.lock_processes import held_by
 
-OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
+OWNER = owner_called("anna", run_id="r1", purpose="pytest --device=board")
 BOARD = replace(find_profile("host"), name="board", reach=Reach(way="ssh", address="pi@board"))
 
 
@@ -37,7 +36,7 @@ BOARD = replace(find_profile("host"), name="board", reach=Reach(way="ssh", addre
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the lock of this machine, and what must be restored on it, be in folders of the test's own."""
     monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -72,18 +71,15 @@ def line(**plain: Any) -> bytes:
     return json.dumps(plain).encode() + b"\n"
 
 
-def test_a_free_machine_is_told(capsys: Streams, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody has it, that is said; the restore file is used where runs keep it, with the lock in hand."""
-    seen: list[tuple[Path, bool]] = []
-
-    def restore(state_folder: Path) -> tuple[str, ...]:
-        seen.append((state_folder, lock_holder(folder) is not None))
-        return ("a governor was restored",)
-
-    monkeypatch.setattr("perfsuite.device.stability.restore_file.restore_leftovers", restore)
+def test_a_free_machine_is_told(capsys: Streams, folder: Path) -> None:
+    """Where nobody has it, that is said; what a killed run has left is restored."""
+    kept = folder / "cache" / "perfsuite" / STATE_FOLDER / FILE_NAME
+    kept.parent.mkdir(parents=True)
+    kept.write_text(json.dumps({"boot_id": "another", "process_id": 2**22 + 1, "process_start": 1, "changes": []}))
     assert main(["devices", "unlock", "host"]) == 0
-    assert seen == [(folder / "cache" / STATE_FOLDER, True)]
-    assert capsys.readouterr().out == "host: nobody has it\na governor was restored\n"
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "host: nobody has it"
+    assert second.startswith(f"{kept}: from before the last start of the device")
 
 
 def test_a_living_run_is_not_ended(capsys: Streams, folder: Path) -> None:
@@ -162,11 +158,12 @@ def test_a_board_that_was_set_up_in_python_is_told(tmp_path: Path) -> None:
 
 
 #: Has the lock of the machine that it runs on until its input ends.
-_HOLDER = """
+_HOLDER = f"""
 import sys
-from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_owner import LockOwner
-with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")):
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from pathlib import Path
+from tests.device_lock import hold_lock
+with hold_lock(folder=Path("/run/lock")):
     print("held", flush=True)
     sys.stdin.read()
 """

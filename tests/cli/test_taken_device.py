@@ -16,15 +16,14 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.end_requests import END_REQUESTS
-from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.machine import default_threads
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.environment import RUN_ID_NAME
 from tests.command_streams import Refused, Streams
+from tests.device_lock import LOCK_NAME, hold_lock, lock_holder
 
-from ..device.lock_processes import owner_called
 from ..sys_trees import put
 
 #: Measures until it is ended, on a device whose governor is in a tree.
@@ -36,12 +35,12 @@ from perfsuite.cli import main
 from perfsuite.device.end_requests import signals_held_off
 with signals_held_off():  # as the command itself imports it
     from perfsuite.experiments.overhead import command as overhead
-    from perfsuite.device.stability import stabilised
+    from perfsuite.measure.board import opening
 def measure(*_):
     print("measuring", flush=True)
     time.sleep(60)
 overhead.overhead_rows = measure
-stabilised.stabilised = partial(stabilised.stabilised, root=Path(sys.argv[1]))
+opening.LocalBoard = partial(opening.LocalBoard, root=Path(sys.argv[1]))
 sys.exit(main(["overhead", "--device=mine"]))
 """
 
@@ -151,8 +150,9 @@ def test_a_device_that_does_not_cool_is_not_measured(
 ) -> None:
     """Where the temperature gate was waited for without effect, nothing is measured and the reason is reported once."""
     cooled = SimpleNamespace(notes=(), problem="zone cpu is at 90 °C")
-    monkeypatch.setattr("perfsuite.device.stability.stabilised.wait_until_cool", lambda *_, **__: cooled)
-    with pytest.raises(DeviceError, match="90 °C"), taken_device(mine(""), "sweep", QUIET):
+    monkeypatch.setattr("perfsuite.measure.board.program.wait_until_cool", lambda *_, **__: cooled)
+    hot = mine("start_below_celsius = 50.0")
+    with pytest.raises(DeviceError, match="90 °C"), taken_device(hot, "sweep", QUIET):
         pytest.fail("was measured")
     assert capsys.readouterr().err == ""
     assert lock_holder(locks) is None
@@ -212,7 +212,7 @@ def test_a_command_within_another_shares_its_device(locks: Path, monkeypatch: py
             monkeypatch.setenv(name, value)
         with taken_device(find_profile("host"), "sweep", QUIET) as inner:
             assert inner.run_id == outer.run_id
-        with pytest.raises(LockedError), hold_lock(owner_called("anna"), folder=locks):
+        with pytest.raises(BlockingIOError), hold_lock(folder=locks):
             pytest.fail("the outer one has it still")
     assert lock_holder(locks) is None
 

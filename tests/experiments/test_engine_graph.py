@@ -23,9 +23,8 @@ from perfsuite.experiments.engine_graph import (
 )
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.led_worker import Here, LedWorker
 from perfsuite.measure.llama_plan import write_adapter
-from perfsuite.measure.plan import LlamaPlan, StepsPlan
+from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase, Tensor
 from perfsuite.trace.operators import RecordedOperator, timed_operators
@@ -33,6 +32,7 @@ from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
+from tests.measure.conftest import led
 
 #: The vocabulary is one dimension of two operators: a small one saves gigabytes.
 N_VOCAB = 4096
@@ -127,7 +127,7 @@ class Measurer:
     def record(self, run: Run) -> EngineRecord | str:
         """Record a run, or show in llama.cpp's words why it refuses it."""
         try:
-            with LedWorker(Here(environment={}).worker(StepsPlan(llama=self.plan(run))), limit_s=LIMIT_S) as worker:
+            with led(self.plan(run), LIMIT_S) as worker:
                 worker.run(self.plan(run))
                 return EngineRecord.from_plain(worker.payload()["engine"])
         except MeasurementError as error:

@@ -25,6 +25,7 @@ from perfsuite.measure.ceiling_store import store_calibration, stored_ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.testing.workers import replace_workers
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -175,7 +176,7 @@ def uncalibrated(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> Fa
         fake_device.plans.append(plan)
         return answer(plan)
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    replace_workers(monkeypatch, run)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf"
     )

@@ -10,11 +10,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from perfsuite.device.stability import sampler
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.observation import read_observation
 from perfsuite.records.run_file import RunFile
-from tests.fake_device import FakeDevice, HostRuns
+from perfsuite.testing.workers import replace_turns, replace_workers
+from tests.fake_device import FakeDevice, HostRuns, watch_on
 from tests.sys_trees import plant
 
 #: What each run has besides.
@@ -46,8 +46,8 @@ def _interrupt_at(device: FakeDevice, monkeypatch: pytest.MonkeyPatch, kind: typ
         press(plans[0])
         return in_turns(plans, **options)
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run_in_turns)
+    replace_workers(monkeypatch, run)
+    replace_turns(monkeypatch, run_in_turns)
 
 
 def test_each_group_is_measured_once_and_what_needs_an_option_is_not(runs: HostRuns) -> None:
@@ -66,8 +66,7 @@ def test_every_group_is_sampled_while_it_runs(
     runs: HostRuns, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], groups: list[str]
 ) -> None:
     """Replicates of the engine and of kernels, and pairs: each state has clock, heat and throttling from within it."""
-    tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
-    monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
+    watch_on(plant("orangepi5", tmp_path / "board"), monkeypatch)
     runs(*arguments)
     states = read_observation(runs.pytester.path / "run").states
     assert list(dict.fromkeys(each.group for each in states)) == groups
@@ -87,7 +86,7 @@ def test_ceilings_that_fell_are_told_and_judge_nothing(runs: HostRuns, monkeypat
             payload["ceilings"]["fp32_flops_per_s"] *= 0.8
         return payload
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    replace_workers(monkeypatch, run)
     result = runs("--perf-replicates=3", "-k", "test_phase")
     assert "invalid" not in runs.outcomes()
     told = "llama: at the ceilings the fixed work took 25 % longer after the run than before it"

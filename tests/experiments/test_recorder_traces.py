@@ -24,6 +24,7 @@ from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.events import Phase
 from perfsuite.records.trace_levels import parse_levels
+from perfsuite.testing.workers import replace_workers
 from perfsuite.trace.recording import TRACE_NAME, read_recording
 from tests.synthetic_engine_kernels import FUSED, Step, recorded
 from tests.synthetic_opencl import write_log
@@ -52,7 +53,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
                 write_log(folder / f"opencl-{number}.log", FULL_SPEED.trace)
             return {"engine": FULL_SPEED.record.to_plain(), "contention": {}}
 
-        monkeypatch.setattr("perfsuite.measure.launch.run_worker", work)
+        replace_workers(monkeypatch, work)
         return traced_run(plan, opencl_backend(tmp_path), LocalBoard(cache_dir=tmp_path)), given
 
     return traced

@@ -11,6 +11,7 @@ import pytest
 
 from perfsuite.experiments.registry import GROUP
 from perfsuite.measure.plan import LlamaPlan, Plan
+from perfsuite.testing.workers import replace_workers
 from tests.fake_device import FakeDevice
 
 if sys.version_info >= (3, 11):
@@ -47,7 +48,7 @@ def scaled_device(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> F
             fake_device.slowdown = {"": {1: 1.0, 2: 0.6, 3: 0.9}[plan.n_threads]}
         return fake_device.run(plan, **named)
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    replace_workers(monkeypatch, run)
     return fake_device
 
 

@@ -21,6 +21,7 @@ from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.case import REST_ROLE
 from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.testing.workers import replace_workers
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -81,7 +82,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine(tmp_path)
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
+    replace_workers(monkeypatch, found.run)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / weights.name
     )

@@ -14,6 +14,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.plugin import hooks
 from perfsuite.records.run_origin import BoardName
+from perfsuite.testing.workers import replace_turns, replace_workers
 from perfsuite.verdict.baseline import read_baselines
 from tests.fake_device import HostRuns
 from tests.fake_opencl import SCENARIO, FakeOpenCl
@@ -105,7 +106,7 @@ def test_another_run_that_recorded_meanwhile_is_kept(runs: HostRuns, monkeypatch
         STORE.write_bytes(stored)
         return measure(*arguments, **options)
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", restored)
+    replace_workers(monkeypatch, restored)
     runs("--baseline=record")
     (entry,) = read_baselines(STORE).entries
     assert len(entry.sessions) == 2
@@ -137,7 +138,7 @@ def test_pairs_on_opencl_have_phases_alone(
         environments.append(options["extra_environment"])
         return run_in_turns(plans, **options)
 
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", noted)
+    replace_turns(monkeypatch, noted)
     assert runs("--backend=opencl", "--against-args=threads=1").ret == 0
     assert {case["kind"] for case in runs.plain()["cases"]} == {"phase"}
     assert fake_opencl.learnt_plans == fake_opencl.plans == []

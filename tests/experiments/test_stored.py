@@ -14,6 +14,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.engine_columns import DECODE_ROW, OUTPUT_DTYPE, PREFILL_ROW
 from perfsuite.records.events import EngineRecord
+from perfsuite.testing.workers import replace_turns
 from perfsuite.verdict.recorded_run import read_run
 from tests.fake_device import HostRuns, stretched
 
@@ -164,7 +165,7 @@ def test_an_engine_that_does_not_run_here_leaves_the_times_to_judge(
     """As one that was built for another processor; a note says why, and the new engine is measured by itself."""
     runs("--baseline=record")
     killed = Mock(side_effect=MeasurementError("the worker was killed by SIGILL"))
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", killed)
+    replace_turns(monkeypatch, killed)
     n_before = sum(isinstance(plan, LlamaPlan) for plan in runs.device.plans)
     result = runs("-k", "phase")
     assert result.ret == 0

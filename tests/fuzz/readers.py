@@ -10,15 +10,14 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfsuite import __version__
-from perfsuite.device.lock_owner import named_owner
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.probe.readings import read_lines as read_survey
 from perfsuite.device.profile import find_profile
-from perfsuite.device.stability.restore_file import read_kept as read_governors
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.roofline.published import read_published
 from perfsuite.expectation.roofline.roofline_run import read_roofline, write_roofline
@@ -194,8 +193,10 @@ def _write_night(ends: Any, path: Path) -> None:
 
 
 def _lock(path: Path) -> Any:
-    with path.open("rb") as file:
-        return named_owner(file.fileno())
+    try:
+        return LockOwner.from_plain(json.loads(path.read_bytes()))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _lines(path: Path) -> Any:
@@ -450,12 +451,6 @@ READERS: Mapping[str, Reader] = {
     "model-spec": Reader(form=Form.TEXT, read=read_spec),
     "live": Reader(form=Form.JSON_LINES, read=_lines, write=_write_lines, seeds=("formats/live.jsonl",)),
     "lock": Reader(form=Form.JSON, read=_lock, seeds=("formats/lock.json",)),
-    "governors": Reader(
-        form=Form.JSON,
-        read=read_governors,
-        write=lambda kept, path: write_json(path, asdict(kept), MeasurementError),
-        seeds=("formats/restore.json",),
-    ),
     "survey": Reader(form=Form.TEXT, read=lambda path: read_survey(path.read_text("utf-8", "replace"))),
     "engine-entry": Reader(form=Form.JSON, read=lambda path: read_entry(path.read_bytes(), path)),
     "elf": Reader(form=Form.BINARY, read=read_needs),

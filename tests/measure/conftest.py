@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import ctypes
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.runs import RunPlace, payload_of
+from perfsuite.measure.board.told_worker import ToldWorker
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.led_worker import LedWorker
+from perfsuite.measure.native import find_worker
+from perfsuite.measure.plan import LlamaPlan, Plan, StepsPlan
 from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.own_files import user_cache
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.workload.catalog import find
 from perfsuite.workload.weights import materialize, resolve, synthetic_weights
-
-from .synthetic_live import live_library
 
 #: Two layers of the smallest architecture of the catalogue: 38 MB.
 SMALL_MODEL = "smollm2-135m-l2-q8_0"
@@ -70,20 +75,37 @@ def routed_plan(small_plan: LlamaPlan, tmp_path_factory: pytest.TempPathFactory)
     )
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return live_library(tmp_path_factory.mktemp("live"))
-
-
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
     """Return how to replace the worker by a shell script, whose plan is ``$plan`` and whose record is ``$record``."""
 
     def replaced_by(script: str) -> None:
-        path = write_script(tmp_path / "child", f"plan=$1 record=$2\n{script}")
-        monkeypatch.setattr("perfsuite.measure.launch._command", lambda plan, *files: (path, *files))
+        path = write_script(tmp_path / "child", f"shift; plan=$1 record=$2\n{script}")
+        program = find_worker(user_cache())
+        wrapper = write_script(tmp_path / "program", f'exec {shlex.quote(str(program))} "$@" --worker={path}')
+        monkeypatch.setattr("perfsuite.measure.board.local_board.find_worker", lambda _: wrapper)
+        monkeypatch.setattr(LocalBoard, "command_of", lambda board, plan: ([], []))
 
     return replaced_by
+
+
+@contextmanager
+def led(plan: LlamaPlan, limit_s: float = 60.0) -> Iterator[LedWorker]:
+    with closing(LocalBoard(cache_dir=Path(plan.cache_dir))) as board:
+        _, options = board.command_of(plan)
+        place = RunPlace(board=board, environment=board.environment_of(plan, {}), options=options, beside={})
+        with LedWorker(place.worker(StepsPlan(llama=plan)), limit_s=limit_s) as worker:
+            yield worker
+
+
+@contextmanager
+def waiting_worker(plan: Plan, environment: Mapping[str, str]) -> Iterator[ToldWorker]:
+    """Start a worker of this machine that is asked step by step, and end it with the context."""
+    with closing(LocalBoard(cache_dir=user_cache())) as board:
+        own, (_, options) = board.environment_of(plan, environment), board.command_of(plan)
+        told = ToldWorker(board.program.ask, payload_of, plan, environment=own, options=options)
+        with closing(told):
+            yield told
 
 
 def write_script(path: Path, script: str) -> Path:

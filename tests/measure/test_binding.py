@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine, other_declaration
 from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan, dump_plan
-from perfsuite.measure.turns import run_in_turns
 from perfsuite.records.binding import BindingRecord, Door, Part
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
@@ -24,7 +24,7 @@ from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
 def payloads(engine: Engine, small_plan: LlamaPlan) -> tuple[dict[str, Any], dict[str, Any]]:
     assert engine.build_id == find_engine().build_id
     plans: Any = (TurnsPlan(llama=small_plan), BindingPlan(llama=small_plan))
-    return run_in_turns(plans, n_turns=2, leader=0)
+    return LocalBoard(cache_dir=Path(small_plan.cache_dir)).run_in_turns(plans, n_turns=2, leader=0)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_stored_engine_runs_beneath_the_installed_binding(
     assert other_declaration(kept, engine) is None
     old = replace(small_plan, library_dir=str(kept.library_dir))
     plans: Any = tuple(BindingPlan(llama=each, has_sentinels=False) for each in (old, small_plan))
-    sides = run_in_turns(plans, n_turns=1, leader=1)
+    sides = LocalBoard(cache_dir=Path(small_plan.cache_dir)).run_in_turns(plans, n_turns=1, leader=1)
     records = [msgspec.convert(each["binding"], BindingRecord) for each in sides]
     assert [len(each.requests) for each in records] == [2, 2]
     assert not any("sentinels" in each for each in sides)

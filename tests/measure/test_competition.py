@@ -1,89 +1,76 @@
-"""Who competes for the processors, from a made-up /proc."""
+"""Who competes for the processors, from made-up looks."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any, cast
 
-import psutil
 import pytest
 
-from perfsuite.measure.competition import Competition, await_quiet, look_for_competition
-from perfsuite.measure.contention import USABLE_PROCESSORS
+from perfsuite.device.machine import NO_CONDITIONS
+from perfsuite.measure.board.link import MessageLink
+from perfsuite.measure.board.program import Program
+from perfsuite.measure.competition import Competition, await_quiet
 
-OWN, CHILD, OTHER = os.getpid(), 10**8 + 1, 10**8 + 2
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+WELCOME = {"home": "/home", "bundle": "/home/bundle", "cache_dir": "/cache", "is_root": False}
+MACHINE = {
+    "hostname": "board",
+    "architecture": "aarch64",
+    "n_processors": 2,
+    "usable_processors": [0, 1],
+    "properties": [],
+    "variables": [],
+}
 
-
-def write_process(proc: Path, number: int, name: str, parent: int, ticks: int, start: int = 7) -> None:
-    fields = ["0"] * 50
-    fields[1], fields[11], fields[19] = str(parent), str(ticks), str(start)
-    place = proc / str(number)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "stat").write_text(f"{number} ({name}) {' '.join(['S', *fields[1:]])}")
-
-
-#: Looks at a folder while something happens.
-Look = Callable[[Callable[[], None]], Competition]
-
-
-@pytest.fixture
-def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Look]:
-    """Look at a folder in which something happens meanwhile, which takes a second by the clock of the processors."""
-    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
-    (tmp_path / "stat").write_text("btime 0\n")
-    (tmp_path / "self" / "task").mkdir(parents=True)
-    write_process(tmp_path, OWN, "pytest", 1, 100)
-
-    def looked(meanwhile: Callable[[], None]) -> Competition:
-        now_ns = [0]
-        monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns[0])
-
-        def sleep(length_s: float) -> None:
-            now_ns[0] += round(length_s * 1e9)
-            meanwhile()
-
-        monkeypatch.setattr(time, "sleep", sleep)
-        return look_for_competition(1.0)
-
-    yield looked
-    psutil.process_iter.cache_clear()  # it keeps processes with the folder that they were found in
+#: A process in a look: number, start, name, ticks of a hundredth of a second, and whether it is the program's own.
+Process = tuple[int, int, str, int, bool]
 
 
-def test_others_are_named_by_what_they_kept_busy(tmp_path: Path, look: Look) -> None:
-    """Processes of one name count together, one that has just begun in full; this process and its children do not."""
-    write_process(tmp_path, OTHER, "a) (b", 1, 500)
+def looked(before: list[Process], after: list[Process], *, busy: int = 0, idle: int = 0) -> Competition:
+    """Return what a look of a second came to, in which the processors had so many ticks each."""
+    looks = [
+        {"at_ns": at * 10**9, "own_ns": 0, "processes": processes, "stat": stat_of(at * busy, at * idle)}
+        for at, processes in enumerate((before, after))
+    ]
+    answers: dict[str, Any] = {
+        "machine": MACHINE,
+        "competition": looks,
+        "snapshot": {"links": [], "files": [["proc/meminfo", b"MemTotal: 4 kB"]]},
+    }
 
-    def meanwhile() -> None:
-        write_process(tmp_path, OWN, "pytest", 1, 100 + TICKS_PER_S)
-        write_process(tmp_path, CHILD, "worker", OWN, TICKS_PER_S)
-        write_process(tmp_path, CHILD + 10, "thread", CHILD, TICKS_PER_S)
-        write_process(tmp_path, OTHER, "a) (b", 1, 500 + TICKS_PER_S // 2)
-        write_process(tmp_path, OTHER + 1, "cc1plus", OTHER, TICKS_PER_S)
-        write_process(tmp_path, OTHER + 2, "cc1plus", OTHER, TICKS_PER_S // 2)
+    class Link:
+        def ask(self, kind: str, _: object, **__: object) -> Any:
+            return answers[kind]
 
-    found = look(meanwhile)
+    program = Program(
+        cast(MessageLink, Link()), WELCOME, conditions=NO_CONDITIONS, answer_s=1.0, beyond_worker_s=1.0, root=None
+    )
+    return program.competition()
+
+
+def stat_of(busy: int, idle: int) -> bytes:
+    return "\n".join(f"cpu{number} {busy} 0 0 {idle} 0 0 0 0" for number in (0, 1)).encode()
+
+
+def test_others_are_named_by_what_they_kept_busy() -> None:
+    """Processes of one name count together, one that has just begun in full; the program and its children do not."""
+    before = [(7, 1, "a) (b", 500, False), (9, 1, "worker", 0, True)]
+    after = [
+        *((7, 1, "a) (b", 550, False), (9, 1, "worker", 100, True)),
+        *((11, 2, "cc1plus", 100, False), (12, 2, "cc1plus", 50, False)),
+    ]
+    found = looked(before, after)
     assert found.processors == {"cc1plus": 1.5, "a) (b": 0.5}
     assert found.text == "cc1plus 150 %, a) (b 50 % of a processor"
 
 
-def test_a_number_that_is_given_away_again_is_another_process(tmp_path: Path, look: Look) -> None:
-    write_process(tmp_path, OTHER, "old", 1, 10_000, start=1)
-    found = look(lambda: write_process(tmp_path, OTHER, "new", 1, TICKS_PER_S, start=2))
-    assert found.processors == {"new": 1.0}
+def test_a_number_that_is_given_away_again_is_another_process() -> None:
+    assert looked([(7, 1, "old", 10_000, False)], [(7, 2, "new", 100, False)]).processors == {"new": 1.0}
 
 
-def test_the_share_is_told_where_no_process_can_be_seen(tmp_path: Path, look: Look) -> None:
+def test_the_share_is_told_where_no_process_can_be_seen() -> None:
     """A board that hides others' processes says how much of the processors they took; one that knows neither, so."""
-
-    def write_stat(busy: int, idle: int) -> None:
-        lines = (f"cpu{number} {busy} 0 0 {idle} 0 0 0 0" for number in USABLE_PROCESSORS)
-        (tmp_path / "stat").write_text("\n".join(["btime 0", *lines]))
-
-    write_stat(0, 0)
-    found = look(lambda: write_stat(10**6, 3 * 10**6))
+    found = looked([], [], busy=25, idle=75)
     assert found.others_ratio == pytest.approx(0.25, abs=0.01)
     assert found.text == "others take 25 % of the processors"
     assert Competition(others_ratio=None).text == "who competes cannot be seen"

@@ -24,6 +24,7 @@ from perfsuite.measure.device_survey import (
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, ProbePlan
 from perfsuite.measure.probes import thread_counts
+from perfsuite.testing.workers import replace_workers
 
 from ..synthetic_opencl_backend import opencl_device
 from ..synthetic_roofline import ceilings, compute_ceiling, independent_rate
@@ -57,7 +58,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
+    replace_workers(monkeypatch, found.run)
     return found
 
 

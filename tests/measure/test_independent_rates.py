@@ -25,6 +25,7 @@ from perfsuite.measure.independent_rates import (
 )
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import IndependentPlan
+from perfsuite.testing.workers import replace_workers
 
 from ..synthetic_opencl_backend import opencl_device
 from .conftest import write_script
@@ -170,7 +171,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         assert extra_environment["OPENBLAS_NUM_THREADS"] == str(plan.n_threads)
         return {"rates": [NUMPY]}
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", worker)
+    replace_workers(monkeypatch, worker)
 
     return lambda name, script: write_script(folder / name, script)
 

@@ -13,14 +13,15 @@ import gguf
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import open_publication, pinning, run_worker
+from perfsuite.measure.board.pipes import Lost, ProcessPipes
+from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED
+from perfsuite.measure.launch import pinning, publishing_processors, run_worker
 from perfsuite.measure.plan import (
     IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
     Plan,
     ShapesPlan,
-    StepsPlan,
     dump_record,
 )
 from perfsuite.records.engine_columns import evaluations_of, thread_operators
@@ -263,12 +264,16 @@ def test_an_interrupt_takes_the_worker_with_it(child: Child, tmp_path: Path, mon
     pid_path = tmp_path / "pid"
     child(f"echo $$ > {pid_path}; exec sleep {FOREVER_S}")
 
-    def interrupted(descriptor: int, event: int, deadline_s: float) -> None:
+    received = ProcessPipes.received
+
+    def interrupted(pipes: ProcessPipes, left_s: float) -> dict[str, Any] | Lost | None:
+        if left_s < FOREVER_S:  # what the program is asked before and after
+            return received(pipes, left_s)
         while not (pid_path.exists() and pid_path.read_text().strip()):
             time.sleep(0.01)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("perfsuite.measure.launch.await_descriptor", interrupted)
+    monkeypatch.setattr(ProcessPipes, "received", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_worker(PLAN)
     assert wait_until(lambda: is_gone(int(pid_path.read_text())))
@@ -291,12 +296,10 @@ def test_a_worker_without_a_record_is_told_with_its_reason(child: Child, script:
 
 def test_a_worker_gets_its_plan_and_the_environment(child: Child, tmp_path: Path) -> None:
     (tmp_path / "answer").write_bytes(dump_record("independent", {"rates": []}))
-    child(f"grep -ao independent $plan; echo $ADDED $HOME; cp {tmp_path / 'answer'} $record")
-    log_path = tmp_path / "logs" / "worker.log"
-    for _ in range(2):
-        payload = run_worker(PLAN, extra_environment={"ADDED": "yes"}, log_path=log_path)
-    assert payload == {"rates": []}
-    assert log_path.read_text() == f"independent\nyes {os.environ['HOME']}\n" * 2
+    told = tmp_path / "told"
+    child(f"(grep -ao independent $plan; echo $ADDED $HOME) > {told}; cp {tmp_path / 'answer'} $record")
+    assert run_worker(PLAN, extra_environment={"ADDED": "yes"}) == {"rates": []}
+    assert told.read_text() == f"independent\nyes {os.environ['HOME']}\n"
 
 
 OPERATORS = OperatorsPlan(
@@ -333,22 +336,17 @@ def test_operators_run_with_their_threads_where_the_engine_has_them(
     ("n_missing", "binds_threads", "keeps_off"), [(0, True, True), (1, True, False), (0, False, False)]
 )
 def test_publishing_keeps_off_a_driver_that_is_bound(
-    n_missing: int, binds_threads: bool, keeps_off: bool, small_plan: LlamaPlan, monkeypatch: pytest.MonkeyPatch
+    n_missing: int, binds_threads: bool, keeps_off: bool, small_plan: LlamaPlan
 ) -> None:
     """With a processor bound for each thread, the publisher has all but the first; else all of them are free to it."""
-    given: list[frozenset[int]] = []
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {3, 5})
-    monkeypatch.setattr("perfsuite.measure.live_publisher.Publication", lambda *_: given.append(_[2]))
     plan = replace(small_plan, n_threads=2 - n_missing, binds_threads=binds_threads)
-    assert open_publication(plan) is None
-    assert given == []
-    open_publication(StepsPlan(llama=replace(plan, live_socket="/live.sock")))
-    assert given == [frozenset({5} if keeps_off else ())]
+    assert publishing_processors(plan, frozenset({3, 5})) == frozenset({5} if keeps_off else ())
 
 
 def test_the_sentinels_run_after_the_engine(small_plan: LlamaPlan) -> None:
     payload = run_worker(small_plan)
-    assert set(payload) == {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "pid"}
+    own = {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "pid"}
+    assert set(payload) == own | {DEVICE_SAMPLES, WAS_THROTTLED}
     assert min(payload["sentinels"].values()) > 0
     assert payload["contention"]["wall_ns"] > 0
     assert Path(small_plan.gguf_path).stat().st_size < payload["peak_rss_bytes"] < 2**40

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.launch import kill_worker, run_worker
-from perfsuite.measure.live import Delivery, deliveries, kept_subscribed, run_live, subscribe
-from perfsuite.measure.plan import LlamaPlan, TurnsPlan
-from perfsuite.measure.worker_lines import WaitingWorker
+from perfsuite.measure.live import Delivery, deliveries, run_live, subscribe
+from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Span
 from perfsuite.records.live import LiveEnd, LiveLoss, LivePhase, LiveRecord, LiveToken, to_line
 
@@ -86,24 +84,16 @@ def test_a_run_ends_the_same_whoever_listens(how: str, small_plan: LlamaPlan, pa
     seen: list[LiveRecord] = []
     twin: list[LiveRecord] = []
 
-    @contextmanager
-    def listening(_: int) -> Iterator[None]:
-        if how == "none":
-            yield
-            return
-        first = subscribe(path, limit_s=LIMIT_S)
-        seen.append(next(first))
-        other = threading.Thread(target=lambda: twin.extend(subscribe(path, limit_s=LIMIT_S)))
-        if how == "two":
-            other.start()
-        if how == "killed":
-            first.close()  # type: ignore[attr-defined]
-        yield
-        seen.extend(first if how != "killed" else ())
-        if how == "two":
-            other.join()
+    def listen(into: list[LiveRecord], n_most: int | None = None) -> threading.Thread:
+        thread = threading.Thread(target=lambda: into.extend(islice(subscribe(path, limit_s=LIMIT_S), n_most)))
+        thread.start()
+        return thread
 
-    payload = run_worker(plan, observe=listening, limit_s=LIMIT_S)
+    listeners = {"none": (), "slow": ((seen, None),), "killed": ((seen, 1),), "two": ((seen, None), (twin, None))}[how]
+    threads = [listen(into, n_most) for into, n_most in listeners]
+    payload = HERE.run(plan, limit_s=LIMIT_S)
+    for thread in threads:
+        thread.join()
     spans = [live_phase(span) for span in EngineRecord.from_plain(payload["engine"]).spans]
     assert len(spans) == 1 + 4 * 65 + 1
     assert phases(seen) == (spans if how in ("slow", "two") else [] if how == "none" else spans[:1])
@@ -112,15 +102,15 @@ def test_a_run_ends_the_same_whoever_listens(how: str, small_plan: LlamaPlan, pa
     assert not path.exists()
 
 
-def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path) -> None:
-    plan = TurnsPlan(llama=replace(small_plan, live_socket=str(path)))
-    with closing(WaitingWorker(plan, tmp_path, {})) as worker:
-        records = subscribe(path, limit_s=LIMIT_S)
-        next(records)
-        kill_worker(worker.process)
-    end = list(records)[-1]
-    assert isinstance(end, LiveEnd)
-    assert not end.is_complete
+def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan) -> None:
+    seen: list[LiveRecord] = []
+    thread = threading.Thread(target=lambda: seen.extend(subscribe(path, limit_s=LIMIT_S)))
+    thread.start()
+    with pytest.raises(MeasurementError, match="was stopped"):
+        HERE.run(replace(small_plan, live_socket=str(path), n_gen=10**6), limit_s=3.0)
+    thread.join()
+    assert isinstance(seen[-1], LiveEnd)
+    assert not seen[-1].is_complete
 
 
 def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Path) -> None:
@@ -165,39 +155,3 @@ def test_nobody_and_silence_are_not_waited_for_beyond_the_limit(path: Path) -> N
         said_enough.set()
     with pytest.raises(MeasurementError, match="nobody offers records there"):
         next(subscribe(path, limit_s=0.05))
-
-
-def test_runs_at_one_path_are_followed_one_after_the_other(path: Path) -> None:
-    """Between two runs the subscriber waits; one that is cut off is no obstacle."""
-    seen: list[LiveRecord] = []
-    arrived = threading.Semaphore(0)
-
-    def consume(delivery: Delivery) -> None:
-        seen.append(delivery.record)
-        arrived.release()
-
-    loss = LiveLoss(where="queue", n_records=1)
-    with kept_subscribed(path, consume, limit_s=LIMIT_S):
-        for record in (loss, END, END):
-            content = f"{to_line(record)}\n".encode()
-            with served(path, lambda connection, content=content: connection.sendall(content)):  # type: ignore[misc]
-                assert arrived.acquire(timeout=LIMIT_S)
-            os.unlink(path)
-    assert seen == [loss, END, END]
-
-
-def test_what_the_consumer_of_many_runs_raises_is_told(path: Path) -> None:
-    """Whatever it raises comes back at the end of the context, and ends the subscription."""
-    has_raised = threading.Event()
-
-    def refuse(delivery: Delivery) -> None:
-        has_raised.set()
-        raise ValueError("not mine")
-
-    def follow_one() -> None:
-        content = f"{to_line(END)}\n".encode()
-        with kept_subscribed(path, refuse, limit_s=LIMIT_S), served(path, lambda served: served.sendall(content)):
-            assert has_raised.wait(LIMIT_S)
-
-    with pytest.raises(ValueError, match="not mine"):
-        follow_one()

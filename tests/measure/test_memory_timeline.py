@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,14 +13,12 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.memory_timeline import (
     MemoryWatch,
+    NvidiaUse,
     Vram,
     drm_vram,
     measure_memory,
-    nvidia_vram,
-    process_vram,
-    resident_sample,
+    sample_of_status,
     timeline_of,
-    watch_memory,
 )
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase, Span
@@ -32,27 +26,19 @@ from perfsuite.records.memory_timeline import MemorySample
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
-from .conftest import write_script
+from .conftest import wait_until, write_script
 
 STATUS = "Name:\tx\nVmHWM:\t  400 kB\nRssAnon:\t  100 kB\nRssFile:\t  20 kB\nRssShmem:\t  3 kB\n"
 
 
-def test_sizes_are_in_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "status"
-    path.write_text(STATUS)
-    seen = resident_sample(path)
+def test_sizes_are_in_bytes() -> None:
+    """A zombie has none."""
+    seen = sample_of_status(STATUS, 5)
     assert seen is not None
     sample, mark = seen
-    assert (sample.anonymous_bytes, sample.file_bytes, sample.shared_bytes) == (102400, 20480, 3072)
+    assert (sample.at_ns, sample.anonymous_bytes, sample.file_bytes, sample.shared_bytes) == (5, 102400, 20480, 3072)
     assert mark == 409600
-
-
-def test_a_process_that_is_gone_has_nothing(tmp_path: Path) -> None:
-    """There is no file to read; and a zombie's has no sizes."""
-    path = tmp_path / "status"
-    assert resident_sample(path) is None
-    path.write_text("Name:\tx\nState:\tZ (zombie)\n")
-    assert resident_sample(path) is None
+    assert sample_of_status("Name:\tx\nState:\tZ (zombie)\n", 5) is None
 
 
 PID = 4242
@@ -97,9 +83,11 @@ def test_the_memory_of_clients_is_summed(tmp_path: Path, descriptors: list[str],
 
 def test_what_is_not_known_has_a_reason(tmp_path: Path) -> None:
     """No process, no device, and a GPU that shares the system's memory: none of it is 0."""
-    both = process_vram(PID, proc=tmp_path, nvidia_smi="no-such-program").missing
-    assert "fdinfo: No such file" in both
-    assert "nvidia-smi is not there" in both
+    assert "fdinfo: No such file" in drm_vram(PID, proc=tmp_path).missing
+    nvidia = NvidiaUse(program="no-such-program")
+    assert nvidia.of(PID).missing == "nvidia-smi is not asked on a board"
+    nvidia.ask()
+    assert nvidia.of(PID).missing == "nvidia-smi is not there"
     descriptor(tmp_path, 0, "pos:\t0\nflags:\t02\n")
     assert drm_vram(PID, proc=tmp_path) == Vram(n_bytes=None, missing="the process has no DRM device open")
     descriptor(tmp_path, 5, "drm-driver:\tpanfrost\ndrm-client-id:\t3\ndrm-total-memory:\t8 MiB\n")
@@ -118,16 +106,22 @@ def test_what_is_not_known_has_a_reason(tmp_path: Path) -> None:
     ],
 )
 def test_nvidia_tells_mib_of_each_gpu(tmp_path: Path, script: str, n_bytes: int | None, reason: str) -> None:
-    seen = nvidia_vram(PID, nvidia_smi=str(write_script(tmp_path / "smi", script)))
-    assert seen.n_bytes == n_bytes
-    assert reason in seen.missing
+    nvidia = NvidiaUse(program=str(write_script(tmp_path / "smi", script)))
+    nvidia.ask()
+    assert nvidia.of(PID).n_bytes == n_bytes
+    assert reason in nvidia.of(PID).missing
 
 
-def test_nvidia_is_asked_where_the_kernel_tells_nothing(tmp_path: Path) -> None:
+def test_what_nvidia_tells_is_kept_at_its_most(tmp_path: Path) -> None:
+    """It is asked again and again while a worker runs."""
     program = write_script(tmp_path / "smi", f"echo '{PID}, 5'")
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=str(program)).n_bytes == 5 * MIB
-    descriptor(tmp_path, 5, amd(drm_memory_vram="2 MiB"))
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=str(program)).n_bytes == 2 * MIB
+    nvidia = NvidiaUse(program=str(program))
+    with nvidia.watched():
+        assert wait_until(lambda: nvidia.of(PID).n_bytes == 5 * MIB)
+    for used in (9, 2):
+        write_script(program, f"echo '{PID}, {used}'")
+        nvidia.ask()
+    assert nvidia.of(PID).n_bytes == 9 * MIB
 
 
 def sample(at_ns: int, rss_bytes: int) -> MemorySample:
@@ -173,37 +167,6 @@ def test_what_follows_the_run_is_left_out() -> None:
     assert timeline.phases[2].peak_bytes is None  # no sample saw it
     with pytest.raises(MeasurementError, match="was not seen"):
         timeline_of(watched(60), SPANS, BASE)
-
-
-def test_a_process_is_sampled_while_it_runs(tmp_path: Path) -> None:
-    """A child that takes 40 MiB after a while is seen before and after; time goes on from sample to sample.
-
-    Of one that is gone nothing is seen, and nobody waits.
-    """
-    script = "import time; time.sleep(0.2); held = bytearray(b'x' * (40 << 20)); time.sleep(0.3)"
-    child = subprocess.Popen([sys.executable, "-c", script])
-    with watch_memory(child.pid, MemoryWatch(), interval_s=0.01) as watch:
-        child.wait()
-    times = [each.at_ns for each in watch.samples]
-    sizes = [each.anonymous_bytes for each in watch.samples]
-    assert times == sorted(times)
-    assert max(sizes) - min(sizes) > 40 * MIB
-    assert max(watch.marks) >= max(each.rss_bytes for each in watch.samples) - MIB
-    started = time.monotonic()
-    with watch_memory(1, MemoryWatch(), proc=tmp_path, interval_s=60.0) as watch:
-        pass
-    assert watch.samples == []
-    assert time.monotonic() - started < 10.0
-
-
-def test_vram_is_kept_at_its_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([Vram(n_bytes=None, missing="not yet"), Vram(n_bytes=5), Vram(n_bytes=9), Vram(n_bytes=2)])
-    last = Vram(n_bytes=None, missing="gone")
-    monkeypatch.setattr("perfsuite.measure.memory_timeline.VRAM_INTERVAL_S", 0.001)
-    monkeypatch.setattr("perfsuite.measure.memory_timeline.process_vram", lambda pid: next(answers, last))
-    with watch_memory(os.getpid(), MemoryWatch(), asks_vram=True) as watch:
-        time.sleep(0.1)
-    assert watch.vram == Vram(n_bytes=9)
 
 
 @pytest.mark.long

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.led_worker import Here, LedWorker
-from perfsuite.measure.plan import LlamaPlan, StepsPlan
+from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.engine_columns import evaluations_of, experts_of, splits_of, thread_operators
 from perfsuite.records.engine_trace import NOTHING
 from perfsuite.records.events import EngineRecord, Phase
 
-from .conftest import spans_of
+from .conftest import led, spans_of
 
 
 def _anonymous_bytes(pid: int, folder: Path) -> int:
@@ -38,7 +37,7 @@ def test_a_process_that_draws_its_layout_gets_pages_of_its_own(small_plan: Llama
     found = {}
     for layout_seed in (0, 7):
         plan = replace(small_plan, layout_seed=layout_seed)
-        with LedWorker(Here(environment={}).worker(StepsPlan(llama=plan)), limit_s=60.0) as worker:
+        with led(plan) as worker:
             found[layout_seed] = _anonymous_bytes(worker.pid, folder)
             maps = Path(f"/proc/{worker.pid}/maps").read_text("utf-8").splitlines()
             assert not any(" rwx" in line for line in maps if str(folder) in line)

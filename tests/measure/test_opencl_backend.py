@@ -20,6 +20,7 @@ from perfsuite.measure.opencl_backend import (
 )
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan
+from perfsuite.testing.workers import replace_workers
 
 from ..synthetic_opencl_backend import opencl_backend, opencl_device, plain_engine, written
 
@@ -47,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ..
         found.append((cache_dir,))
         return OpenClLayers(tracing=written(tmp_path / "layer.so"), compatibility=written(tmp_path / "compat.so"))
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    replace_workers(monkeypatch, run)
     monkeypatch.setattr("perfsuite.measure.opencl_backend.environment_opencl_vendors", lambda: "/own")
     monkeypatch.setattr(f"{HOME}.opencl_environment", lambda cache_dir, inherited: {**SETTINGS, "FROM": inherited})
     monkeypatch.setattr(f"{HOME}.find_opencl_layers", layers)

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.errors import GgufError
-from perfsuite.measure.launch import FAILURE_MARK, PARENT_NAME, PLAN_NAME, RECORD_NAME
+from perfsuite.measure.launch import FAILURE_MARK, PARENT_NAME
 from perfsuite.measure.native import find_worker
 from perfsuite.measure.plan import IndependentPlan, dump_plan
 from perfsuite.measure.worker import main
@@ -19,6 +19,8 @@ from perfsuite.records.codec import pack, unpack
 from perfsuite.records.own_files import own_python
 
 from .conftest import is_gone, wait_until
+
+PLAN_NAME, RECORD_NAME = "plan.msgpack", "record.msgpack"
 
 #: Starts a worker as a run does, says which, and waits for it.
 _RUN = f"""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite import __version__
-from perfsuite.measure.launch import FAILURE_MARK, PLAN_NAME, RECORD_NAME
+from perfsuite.measure.launch import FAILURE_MARK
 from perfsuite.measure.native import PROBE_LIBRARY, native_dirs
 from perfsuite.measure.plan import SCHEMA, Plan, ProbePlan, dump_plan, load_record
 from perfsuite.records.bundle import WORKER
@@ -17,6 +17,8 @@ from perfsuite.records.ceilings import Ceilings
 from perfsuite.records.codec import pack, unpack
 
 from .conftest import NATIVE, run
+
+PLAN_NAME, RECORD_NAME = "plan.msgpack", "record.msgpack"
 
 #: What is compiled on the device, and the headers.
 SOURCES = ("bpf", "include", "src")

@@ -15,6 +15,7 @@ from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT
+from perfsuite.testing.workers import replace_turns
 from perfsuite.verdict.pairs import LOOKS
 from tests.fake_device import BRIEFLY, QUIET, FakeDevice, HostRuns, stretched
 
@@ -103,7 +104,7 @@ def test_a_side_that_is_faster_than_physics_allows_is_impossible(
     def sped(plans: tuple[TurnsPlan, TurnsPlan], **options: object) -> list[dict[str, Any]]:
         return [slowed(each, 0.001 if at == side else 1.0) for at, each in enumerate(turns(plans, **options))]
 
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", sped)
+    replace_turns(monkeypatch, sped)
     result = runs(*(each.format(library_dir=engine.library_dir) for each in arguments), "-k", "ffn_up and decode")
     case = _cases(runs)["decode/ffn_up"]
     assert (case["outcome"] == "impossible", result.ret == 1) == (reason is not None, True)
@@ -150,7 +151,7 @@ def test_what_is_slower_whatever_others_took_looks_slower(
         old, new = turns(*arguments, **options)
         return [old, {**new, "contention": {**QUIET, "waiting_ns": 4 * 10**8, "others_ratio": 0.4}}]
 
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", disturbed)
+    replace_turns(monkeypatch, disturbed)
     result = runs("--against-args=threads=1", BRIEFLY)
     assert result.ret == exit_code
     cases = _cases(runs)
@@ -174,7 +175,7 @@ def test_a_worker_that_fails_is_the_reason_however_much_looked_slower(
             raise MeasurementError("the worker was killed")
         return turns(*arguments, **options)
 
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", failing)
+    replace_turns(monkeypatch, failing)
     runs("--against-args=threads=1")
     case = _cases(runs)["decode"]
     assert (case["outcome"], case["reason"]) == ("invalid", "the worker was killed")
@@ -199,7 +200,7 @@ def test_a_session_of_two_speeds_is_told(runs: HostRuns, monkeypatch: pytest.Mon
         old, new = turns(plans, **options)
         return slowed(old, factor), slowed(new, factor)
 
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", throttled)
+    replace_turns(monkeypatch, throttled)
     result = runs("--against-args=threads=1")
     assert {case["outcome"] for case in _cases(runs).values()} == {"pass"}
     told = "llama: the old side took 24 % longer in the last 3 of 6 pairs (limit 10 %, "

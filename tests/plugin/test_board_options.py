@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from perfsuite.device.lock import hold_lock, lock_holder
-from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
-from perfsuite.measure.board.holding import Held, Seen
+from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.environment import RUN_ID_NAME
 from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan
 from perfsuite.plugin.board_options import FARM_BOARD_KEY, on_farm_board
 from perfsuite.records.run_file import RunFile, read_run_file
+from tests.device_lock import hold_lock, lock_holder, owner_called
 from tests.fake_device import FakeDevice
 
 from ..conftest import STORED_MODEL
@@ -109,8 +108,11 @@ class FaultyBoard(LocalBoard):
     def __init__(
         self, fault: Exception | None = None, *, n_before: int = 0, held: Held | None = None, at: type[Plan] = LlamaPlan
     ) -> None:
-        super().__init__(cache_dir=Path(), hold=lambda: seen_as(held or Held()))
-        self._fault, self._left, self._at = fault, n_before, at
+        super().__init__(cache_dir=Path())
+        self._fault, self._left, self._at, self._seen = fault, n_before, at, held or Held()
+
+    def held(self) -> Held:
+        return self._seen
 
     def _fail_at(self, plan: Plan) -> None:
         if isinstance(plan, self._at) and self._fault is not None:
@@ -125,12 +127,6 @@ class FaultyBoard(LocalBoard):
     def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         self._fail_at(plans[0])
         return super().run_in_turns(plans, **options)
-
-
-@contextmanager
-def seen_as(held: Held) -> Iterator[Seen]:
-    """Have a machine that came to something."""
-    yield lambda: held
 
 
 Phases = Callable[..., pytest.RunResult]
@@ -192,7 +188,7 @@ def test_listing_asks_no_board(pytester: pytest.Pytester, fake_device: FakeDevic
 
 def test_one_run_at_a_time_has_a_machine(pytester: pytest.Pytester, fake_device: FakeDevice, own_locks: Path) -> None:
     """A second run on this machine is refused with who has it; it can wait, and goes on when the machine is free."""
-    owner = LockOwner.here(user="ada", host="desk", run_id="another", purpose="pytest --device=host")
+    owner = owner_called("ada", run_id="another", purpose="pytest --device=host")
     with hold_lock(owner, folder=own_locks):
         refused = run(pytester, "-k", "test_phase")
         waited = run(pytester, "-k", "test_phase", "--perf-wait=1s")
@@ -208,7 +204,7 @@ def test_a_run_within_a_command_shares_its_machine(
     pytester: pytest.Pytester, fake_device: FakeDevice, own_locks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that ``perfsuite trace`` follows, and that is pytest, has the device that the command has taken."""
-    owner = LockOwner.here(user="ada", host="desk", run_id="trace-1", purpose="perfsuite trace --device=host")
+    owner = owner_called("ada", run_id="trace-1", purpose="perfsuite trace --device=host")
     monkeypatch.setenv(RUN_ID_NAME, "trace-1")
     with hold_lock(owner, folder=own_locks):
         outer = lock_holder(own_locks)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfsuite.device.end_requests import END_REQUESTS
-from perfsuite.measure.board.holding import NOTHING_HELD, Seen
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan, Plan
 from perfsuite.records.run_file import read_run_file
@@ -41,16 +38,16 @@ class SignalledBoard(LocalBoard):
     """This machine; in the third run of llama.cpp, and while it is given back, somebody sends a signal."""
 
     def __init__(self, number: signal.Signals) -> None:
-        super().__init__(cache_dir=Path(), hold=self._held)
+        super().__init__(cache_dir=Path())
         self.number = number
         self.events: list[str] = []
         self._n_runs = 0
 
-    @contextmanager
-    def _held(self) -> Iterator[Seen]:
-        yield lambda: NOTHING_HELD
-        self._send()
-        self.events.append("restored")
+    def close(self) -> None:
+        super().close()
+        if not self.events:
+            self._send()
+            self.events.append("restored")
 
     def run(self, plan: Plan, *, limit_s: float = WORKER_LIMIT_S, **how: Any) -> dict[str, Any]:
         self._n_runs += isinstance(plan, LlamaPlan)

@@ -1,7 +1,10 @@
 /* Live records of a worker: phases that its driver pushes into memory which it shares with the agent, and the OpenCL
  * layer's log as it grows.  The agent hands both over the link as they are; the desk makes records of them.
  *
- * When the agent is woken, and how often at the most, is as perfsuite/measure/live_publisher.py has it. */
+ * What costs a run is not the bytes but the wake-ups: where every processor computes, each takes one away from a thread for
+ * whose end the others wait.  So the agent sleeps until the driver wakes it by an eventfd, once a token, when the decode step
+ * ends: copy, softmax and sampling follow, which run on the driver's thread alone, and whose records travel with the next
+ * token.  Where each of the engine's threads is bound to a processor, the agent keeps off the driver's. */
 #ifndef PERFSUITE_AGENT_LIVE_FEED_H
 #define PERFSUITE_AGENT_LIVE_FEED_H
 

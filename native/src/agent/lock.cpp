@@ -153,6 +153,8 @@ Claim Claim::from_value(const Value &value) {
     claim.run_id = value.at("run_id").text();
     claim.purpose = value.at("purpose").text();
     claim.wait_s = value.at("wait_s").number();
+    const Value *is_shared = value.find("is_shared");
+    claim.is_shared = is_shared && is_shared->boolean();
     const Value *folder = value.find("lock_folder");
     claim.lock_folder = folder ? folder->text() : "";
     return claim;
@@ -181,6 +183,11 @@ void HeldLock::take(const Claim &claim, const std::string &state_folder,
             }
             wait(TRY_S * random_ratio());
             continue;
+        }
+        if (claim.is_shared && other.at("run_id").text() == claim.run_id) {
+            shared_ = std::move(other);
+            lock_folder_ = claim.lock_folder;
+            return;
         }
         std::string held = claim.name + ": held by " + owner_text(other), limit_s = std::to_string(std::llround(claim.wait_s));
         if (left_s <= 0) {
@@ -265,6 +272,9 @@ void HeldLock::name_owner(const Claim &claim, const std::string &state_folder) {
 }
 
 bool HeldLock::is_lost() const {
+    if (is_shared() && !was_lost_) {
+        return json_text(lock_holder(lock_folder_)) != json_text(shared_);
+    }
     return was_lost_ || !std::all_of(files_.begin(), files_.end(),
                                      [](const auto &each) { return is_named(each.first, each.second); });
 }

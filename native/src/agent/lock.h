@@ -1,5 +1,9 @@
-/* The device's lock: the same file, with the same words in it, as perfsuite/device/lock.py has, so that whoever runs on a
- * device excludes the others. */
+/* The device's lock: a file that whoever measures has locked (flock), so that one run at a time has the device.
+ *
+ * The kernel frees the lock with the process, whatever ended that, and in whatever container it was.  The file says who has
+ * the device; it stays, and is empty where a run ended in order: else the next one restores what that run had changed.  All
+ * accounts share it, in a folder that everybody may write to: no link is followed, and what it says is a claim of anybody's.
+ * So nothing is restored from a folder, and no process is ended, on its word alone. */
 #ifndef PERFSUITE_AGENT_LOCK_H
 #define PERFSUITE_AGENT_LOCK_H
 
@@ -16,6 +20,8 @@ namespace perfsuite {
 struct Claim {
     std::string name, user, host, run_id, purpose;
     double wait_s = 0.0;
+    /* Whether processes of one run share the lock: one that a run has started does not wait for that. */
+    bool is_shared = false;
     /* "" is the machine's own place. */
     std::string lock_folder;
 
@@ -37,8 +43,11 @@ class HeldLock {
     void take(const Claim &claim, const std::string &state_folder, const std::function<void(const std::string &)> &tell,
               const std::function<void(double)> &wait);
 
-    /* Whether the file was removed under it, so that somebody else may have had the device. */
+    /* Whether somebody else may have had the device: the file was removed, or the process that shares it has ended. */
     bool is_lost() const;
+
+    /* Whether another process of this run has it, and gives it back. */
+    bool is_shared() const { return !shared_.is_nil(); }
 
     void give_back();
 
@@ -49,9 +58,11 @@ class HeldLock {
 
     std::vector<std::pair<int, std::string>> files_;
     bool was_lost_ = false;
+    Value shared_;
+    std::string lock_folder_;
 };
 
-/* Who has the device, as `LockOwner` of perfsuite/device/lock.py; nil where nobody has it.  `folder` is "" for the
+/* Who has the device, as `LockOwner` of perfsuite/device/lock_owner.py; nil where nobody has it.  `folder` is "" for the
  * machine's own place. */
 Value lock_holder(const std::string &folder);
 

@@ -7,7 +7,7 @@
 
 namespace perfsuite {
 
-/* Answers "state", "break" or "break --force" with one line of JSON, as perfsuite/device/lock_command.py does; returns 2
+/* Answers "state", "break" or "break --force" with one line of JSON; returns 2
  * where that is an error.  --folder=FOLDER is another place of locks than the machine's own. */
 int lock_command(const std::vector<std::string> &arguments);
 

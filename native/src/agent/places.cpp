@@ -50,7 +50,7 @@ bool is_own_folder(const std::string &path) {
     return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-Places Places::own() {
+Places Places::own(const std::string &own_cache) {
     Places places;
     places.program = own_program();
     places.bundle = folder_of(places.program);
@@ -59,7 +59,7 @@ Places Places::own() {
     if (cache.empty() && !user.empty()) {
         cache = user + "/.cache";
     }
-    std::string chosen = cache.empty() ? "" : cache + "/perfsuite";
+    std::string chosen = !own_cache.empty() || cache.empty() ? own_cache : cache + "/perfsuite";
     bool is_usable = !chosen.empty() && chosen[0] == '/' && made_folder(chosen) && ::access(chosen.c_str(), W_OK) == 0;
     if (is_usable) {
         refuse_foreign(chosen);

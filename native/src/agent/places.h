@@ -15,8 +15,9 @@ struct Places {
     /* Where a run keeps what it has to restore. */
     std::string state_folder() const { return cache_dir + "/device"; }
 
-    /* Those of this process; the folder of the cache is made.  Throws `Failure`: others own it or can write to it. */
-    static Places own();
+    /* Those of this process, whose cache is `cache` unless that is ""; its folder is made.  Throws `Failure`: others own it
+     * or can write to it. */
+    static Places own(const std::string &cache = "");
 };
 
 /* Whether a folder is there, and only this account and root own it and can write to it. */

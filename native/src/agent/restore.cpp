@@ -236,7 +236,7 @@ void Journal::keep_open(Kept kept) const {
     }
 }
 
-std::vector<std::string> Journal::restore_leftovers() {
+std::vector<std::string> Journal::restore_leftovers(bool is_nested) {
     struct stat about;
     if (::stat(path().c_str(), &about) != 0) {
         return {};
@@ -255,6 +255,9 @@ std::vector<std::string> Journal::restore_leftovers() {
     }
     std::optional<ProcessStat> stat = process_stat(static_cast<pid_t>(kept->process_id));
     if (stat && !stat->is_ended && kept->process_start == stat->start_ticks) {
+        if (is_nested) {
+            return {};
+        }
         throw Failure(path() + ": process " + std::to_string(kept->process_id) +
                           " still holds what it has set; wait for it, or end it",
                       "DeviceError");

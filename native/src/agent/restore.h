@@ -26,8 +26,8 @@ class Journal {
     Journal(std::string folder, std::string root) : folder_(std::move(folder)), root_(std::move(root)) {}
 
     /* Restores what a run that was killed has left, and says what was done.  Raises a DeviceError where the process that
-     * has made the changes still runs. */
-    std::vector<std::string> restore_leftovers();
+     * has made the changes still runs; where that `is_nested`, another process of the same run, it is left to that one. */
+    std::vector<std::string> restore_leftovers(bool is_nested = false);
 
     /* Writes down what is about to be changed, changes it, and returns for each why not, or what it reads then. */
     Value changed(const Value::List &wishes);

@@ -84,29 +84,44 @@ int counted_processors(const std::string &path) {
     return n_found;
 }
 
+/* The value of "--NAME=VALUE". */
+std::string option(const std::vector<std::string> &arguments, const std::string &name) {
+    for (const std::string &each : arguments) {
+        if (each.compare(0, name.size() + 3, "--" + name + "=") == 0) {
+            return each.substr(name.size() + 3);
+        }
+    }
+    return "";
+}
+
 /* Everything that a desk can ask of a board that it has. */
 class Service {
   public:
-    Service(Link &link, const std::string &root, const std::string &worker) : link_(link), root_(root) {
+    Service(Link &link, const std::vector<std::string> &arguments)
+        : link_(link), root_(option(arguments, "root")), places_(Places::own(option(arguments, "cache"))) {
+        std::string worker = option(arguments, "worker"), work_folder = option(arguments, "work");
         start_.program = worker.empty() ? places_.program : worker;
-        start_.root = root;
-        start_.work_folder = places_.cache_dir + "/work";
+        start_.root = root_;
+        start_.work_folder = work_folder.empty() ? places_.cache_dir + "/work" : work_folder;
         ::sched_getaffinity(0, sizeof start_.processors, &start_.processors);
         CPU_ZERO(&start_.others);
-        journal_ = std::make_unique<Journal>(places_.state_folder(), root);
+        journal_ = std::make_unique<Journal>(places_.state_folder(), root_);
     }
 
-    /* Takes the hello, and the board; whether the desk's suite is this one, and the board is to be had. */
+    /* Takes the hello, and the board where the desk claims it; whether the desk's suite is this one, and the board is to
+     * be had. */
     bool is_greeted(const Value &request) {
         const Value &hello = request.at("arguments");
-        Claim claim;
+        std::optional<Claim> claim;
         if (!is_understood(request, claim)) {
             link_.refuse(versions());
             return false;
         }
         link_.set_silence_limit_s(hello.at("silence_limit_s").number());
         try {
-            take(claim, hello.at("conditions").at("processors"));
+            if (claim) {
+                take(*claim, hello.at("conditions").at("processors"));
+            }
         } catch (const Failure &failure) {
             link_.answer(request.at("id"), failure);
             return false;
@@ -146,18 +161,20 @@ class Service {
     }
 
   private:
-    bool is_understood(const Value &request, Claim &claim) const {
+    bool is_understood(const Value &request, std::optional<Claim> &claim) const {
         try {
             const Value &hello = request.at("arguments"), &conditions = hello.at("conditions");
-            claim = Claim::from_value(hello.at("claim"));
+            if (!hello.at("claim").is_nil()) {
+                claim = Claim::from_value(hello.at("claim"));
+            }
             conditions.at("processors").list();
             double silence_limit_s = hello.at("silence_limit_s").number();
             return request.at("kind").text() == "hello" && hello.at("suite_version").text() == PS_VERSION &&
                    hello.at("schema").whole() == PS_PLAN_SCHEMA && silence_limit_s > 0 &&
                    silence_limit_s <= LONGEST_SILENCE_S &&
                    has_only(hello, {"claim", "conditions", "silence_limit_s", "suite_version", "schema"}) &&
-                   has_only(hello.at("claim"),
-                            {"name", "user", "host", "run_id", "purpose", "wait_s", "lock_folder"}) &&
+                   (!claim || has_only(hello.at("claim"), {"name", "user", "host", "run_id", "purpose", "wait_s",
+                                                           "lock_folder", "is_shared"})) &&
                    has_only(conditions, {"processors", "governor", "gpu_governor", "start_below_celsius",
                                          "cooling_limit_s", "thermal_zones", "least_battery_ratio"});
         } catch (const Failure &) {
@@ -167,7 +184,7 @@ class Service {
 
     void take(const Claim &claim, const Value &processors) {
         auto wait = [&](double seconds) { link_.wait(seconds); };
-        Value holder = lock_holder(claim.lock_folder);
+        Value holder = claim.is_shared ? Value() : lock_holder(claim.lock_folder);
         if (!holder.is_nil() && holder.at("run_id").text() == claim.run_id) { /* left behind on a lost link */
             end_holder(holder, claim.lock_folder, wait);
         }
@@ -182,7 +199,7 @@ class Service {
                 notes_.push_back(std::move(each));
             }
         }
-        for (std::string &each : journal_->restore_leftovers()) {
+        for (std::string &each : journal_->restore_leftovers(lock_.is_shared())) {
             notes_.push_back(std::move(each));
         }
     }
@@ -260,7 +277,7 @@ class Service {
             return ran_program(link_, start_.work_folder, asked);
         }
         if (kind == "competition") {
-            return competition(std::min(asked.at("look_s").number(), MOST_LOOK_S));
+            return competition(std::min(asked.at("look_s").number(), MOST_LOOK_S), asked.find("desk_pid"));
         }
         if (kind == "run") {
             return run_plan(link_, start_, asked);
@@ -362,21 +379,22 @@ class Service {
         return found;
     }
 
-    /* Two raw looks at who uses the processors. */
-    Value competition(double look_s) {
-        Value::List looks = {processes_now()};
+    /* Two raw looks at who uses the processors; `desk_pid` is the desk's process, where that is one of this machine. */
+    Value competition(double look_s, const Value *desk_pid) {
+        pid_t desk = desk_pid ? desk_pid->whole32() : -1;
+        Value::List looks = {processes_now(desk)};
         link_.wait(look_s);
-        looks.push_back(processes_now());
+        looks.push_back(processes_now(desk));
         return looks;
     }
 
-    static Value processes_now() {
+    static Value processes_now(pid_t desk) {
         timespec used;
         ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-        std::vector<pid_t> own = {::getpid()};
+        std::vector<pid_t> own = {::getpid(), desk};
         Value::List processes;
         for (const ProcessStat &each : all_processes()) {
-            if (std::count(own.begin(), own.end(), each.parent)) {
+            if (each.parent > 0 && std::count(own.begin(), own.end(), each.parent)) {
                 own.push_back(each.pid); /* a child has a later number than its parent, as a rule */
             }
             bool is_own = std::count(own.begin(), own.end(), each.pid) > 0;
@@ -433,7 +451,7 @@ class Service {
 
     Link &link_;
     std::string root_;
-    const Places places_ = Places::own();
+    const Places places_;
     Start start_;
     ToldWorkers told_workers_{link_, start_};
     HeldLock lock_;
@@ -443,16 +461,6 @@ class Service {
     std::vector<std::string> notes_;
     bool is_held_ = false;
 };
-
-/* The value of "--NAME=VALUE". */
-std::string option(const std::vector<std::string> &arguments, const std::string &name) {
-    for (const std::string &each : arguments) {
-        if (each.compare(0, name.size() + 3, "--" + name + "=") == 0) {
-            return each.substr(name.size() + 3);
-        }
-    }
-    return "";
-}
 
 } // namespace
 
@@ -465,7 +473,7 @@ int serve(const std::vector<std::string> &arguments) {
     Link link(incoming, outgoing);
     Value held;
     {
-        Service service(link, option(arguments, "root"), option(arguments, "worker"));
+        Service service(link, arguments);
         try {
             link.begin();
             for (bool is_served = service.is_greeted(link.next_request()); is_served;) {

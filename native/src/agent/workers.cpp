@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <deque>
@@ -144,6 +145,9 @@ class Process {
     int output() const { return output_; }
     int n_ready() const { return n_ready_; }
     const std::string &words() const { return words_; }
+
+    /* The newest line with a mark, "" before the first. */
+    std::string_view last_answer() const { return answers_.empty() ? std::string_view() : answers_.back(); }
 
     /* The oldest line with a mark that was not asked for yet. */
     std::optional<std::string> next_answer() {
@@ -293,12 +297,21 @@ class Watch {
         }
     }
 
-    /* `beside` names what goes on beside it, as `companions` takes it; nil for nothing. */
-    Process &started(size_t place, const Value &plan, const Value &environment, const Value &options, const Value *beside) {
+    /* `words` start a worker that is another program than this one, [] do not; `beside` names what goes on beside it, as
+     * `companions` takes it, nil for nothing. */
+    Process &started(size_t place, const Value &plan, const Value &environment, const Value &words, const Value &options,
+                     const Value *beside) {
         std::string path = folder_.path + "/" + std::to_string(place);
         made_folder(path);
         write_whole(path + "/plan", plan.bytes());
-        std::vector<std::string> command = {start_.program, "run", path + "/plan", record(place)};
+        std::vector<std::string> command;
+        for (const Value &each : words.list()) {
+            command.push_back(each.text());
+        }
+        if (command.empty()) {
+            command = {start_.program, "run"};
+        }
+        command.insert(command.end(), {path + "/plan", record(place)});
         for (const Value &each : options.list()) {
             command.push_back(each.text());
         }
@@ -429,7 +442,8 @@ class Watch {
 /* One worker, or another program, alone. */
 struct ToldWorkers::Worker {
     Worker(Link &link, const Start &start, const Value &asked) : watch(link, start, asked) {
-        watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), asked.find("beside"));
+        watch.started(0, asked.at("plan"), asked.at("environment"), Value::List(), asked.at("options"),
+                      asked.find("beside"));
     }
     Worker(Link &link, const Start &start, const std::vector<std::string> &command, const std::string &log)
         : watch(link, start, Value::Map{{"limit_s", 0.0}}) {
@@ -496,8 +510,8 @@ void ToldWorkers::end_all() { workers_.clear(); }
 
 Value run_plan(Link &link, const Start &start, const Value &asked) {
     Watch watch(link, start, asked);
-    Process &process =
-        watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), asked.find("beside"));
+    Process &process = watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("command"), asked.at("options"),
+                                     asked.find("beside"));
     process.end_input();
     SteppedAside aside(start, asked.find("stands_on"));
     double began_s = monotonic_s();
@@ -505,10 +519,31 @@ Value run_plan(Link &link, const Start &start, const Value &asked) {
     Value::List looks = watch.looks();
     Value found = watch.outcome(0);
     found.set("is_late", is_late);
+    found.set("pid", static_cast<int>(process.pid()));
     found.set("took_s", monotonic_s() - began_s);
     found.set("looks", std::move(looks));
     return found;
 }
+
+namespace {
+
+/* What the turns of one side came to: how long its threads waited for a processor, and how long it took, ns. */
+struct Waited {
+    double waiting_ns = 0.0, taken_ns = 0.0;
+
+    /* Takes what a worker says behind its mark; one that says nothing has not waited. */
+    void add(std::string_view answer) {
+        std::vector<std::string_view> words = words_of(answer);
+        if (words.size() == 3) {
+            waiting_ns += static_cast<double>(number_in(words[1]).value_or(0));
+            taken_ns += static_cast<double>(number_in(words[2]).value_or(0));
+        }
+    }
+
+    double ratio() const { return waiting_ns / std::max(1.0, taken_ns); }
+};
+
+} // namespace
 
 Value run_turns(Link &link, const Start &start, const Value &asked) {
     Watch watch(link, start, asked);
@@ -517,7 +552,7 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
         auto own = [&](const char *name) -> const Value & { return asked.at(name).list().at(place); };
         const Value *besides = asked.find("besides");
         const Value *beside = besides && !besides->list().at(place).is_nil() ? &besides->list().at(place) : nullptr;
-        watch.started(place, own("plans"), own("environments"), own("options"), beside);
+        watch.started(place, own("plans"), own("environments"), own("commands"), own("options"), beside);
     }
     SteppedAside aside(start, asked.find("stands_on"));
     int n_taken[2] = {0, 0};
@@ -533,11 +568,19 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
         return !is_late && !ended_early;
     };
     bool goes_on = await_ready(0) && await_ready(1);
+    Waited waited[2];
+    size_t n_turns = 0, block = static_cast<size_t>(asked.at("block").whole());
     for (const Value &each : asked.at("order").list()) {
         size_t place = each.whole() ? 1 : 0;
         if (goes_on) {
             watch.process(place).go_on();
             goes_on = await_ready(place);
+            waited[place].add(watch.process(place).last_answer());
+            n_turns++;
+            if (n_turns % block == 0 &&
+                std::abs(waited[0].ratio() - waited[1].ratio()) > asked.at("one_sided_ratio").number()) {
+                break; /* nothing that follows would make the pair usable */
+            }
         }
     }
     if (goes_on) {

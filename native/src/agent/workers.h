@@ -27,13 +27,15 @@ struct Start {
     cpu_set_t processors, others;
 };
 
-/* Runs one plan: `plan` (bytes), `environment`, `options`, `limit_s`, and `looks` or nil; beside it what `beside` names,
- * a map as `companions` takes it, or nil; `stands_on` are the processors on which the agent waits, or nil.  Returns how the process ended,
- * what it printed last, its record, and the looks; a plan that fails is no error. */
+/* Runs one plan: `plan` (bytes), `environment`, `command` (the words that start a worker which is another program, []
+ * for this one), `options`, `limit_s`, and `looks` or nil; beside it what `beside` names, a map as `companions` takes it,
+ * or nil; `stands_on` are the processors on which the agent waits, or nil.  Returns how the process ended, what it printed
+ * last, its record, and the looks; a plan that fails is no error. */
 Value run_plan(Link &link, const Start &start, const Value &asked);
 
-/* Lets two processes take turns: `plans`, `environments` and `options` of both, `leader`, `order`, `limit_s`, `looks`, and
- * `besides` of both. */
+/* Lets two processes take turns: `plans`, `environments`, `commands` and `options` of both, `leader`, `order`, `limit_s`,
+ * `looks`, and `besides` of both.  After each `block` of turns a pair is broken off of which one side's threads have waited
+ * for more of its time than the other's, by more than `one_sided_ratio`. */
 Value run_turns(Link &link, const Start &start, const Value &asked);
 
 /* Workers that are told lines and answer them, one after the other, until they are ended.  An answer is a line that begins

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from perfsuite.device.governors import FILE_NAME, STATE_FOLDER
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.probe.readings import Readings, take_survey
 from perfsuite.device.profile import Profile
 from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, OLD_SETUP, suite_command
-from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, PerfsuiteError
 from perfsuite.records.bundle import MANIFEST_NAME, WORKER, BundleManifest, parse_manifest

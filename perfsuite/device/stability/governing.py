@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.machine import Conditions
-from perfsuite.device.stability.restore_file import Change, keep, restore
-from perfsuite.device.stability.small_files import entries, is_there, read_line, read_name, write_line
+from perfsuite.device.stability.small_files import Governor, entries, is_there, read_line, read_name
 from perfsuite.device.stability.throttling import find_policies
 from perfsuite.errors import DeviceError
 
@@ -85,6 +81,17 @@ CONSEQUENCE = "times vary more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One value that is changed for a run, and written down before, to be restored (``native/src/agent/restore.h``)."""
+
+    #: Below the root, without a leading ``/``.
+    path: str
+    before: Governor
+    #: All that runs have set since: any other value is somebody else's.
+    set_to: tuple[Governor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
     """A governor that one file is to hold, and what it holds."""
 
@@ -136,29 +143,6 @@ def ask_governors(
     notes.extend(f"{what} ({', '.join(names)}: {why}); {CONSEQUENCE}" for (what, why), names in refused.items())
 
 
-@contextmanager
-def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Path = Path("/")) -> Iterator[None]:
-    """Set the governors that the conditions name while the context lasts, and note what stays different from them.
-
-    What was there is kept in ``restore.json`` of the folder before the first write. A governor that does not read back
-    as it was set is put back at once. What cannot be restored at the end is noted, too, and stays in the file. Within
-    another such context of this process, what that one has set is restored.
-    """
-    changes: list[Change] = []
-
-    def take(wished: Sequence[Change]) -> list[Taken]:
-        changes.extend(keep(wished, folder, root))
-        return [_taken(root / each.path, each) for each in wished]
-
-    try:
-        ask_governors(conditions, notes, root=root, take=take, is_root=os.geteuid() == 0)
-        yield
-    finally:
-        if changes:
-            with signals_held_off():
-                notes.extend(each.line for each in restore(changes, folder, root) if not each.is_restored)
-
-
 def _wishes(conditions: Conditions, notes: list[str], root: Path) -> list[_Wish]:
     """Return what must be changed; what is as it must be already is left out."""
     wishes: list[_Wish] = []
@@ -192,16 +176,6 @@ def _unoffered(wish: _Wish) -> tuple[str, str] | None:
     if not wish.file.offered or wish.wanted in wish.file.offered:
         return None
     return "is not offered", f"offered are {' '.join(wish.file.offered)}"
-
-
-def _taken(path: Path, change: Change) -> Taken:
-    """Set one governor and read it back; one that is not taken is put back at once."""
-    (wanted,) = change.set_to
-    refusal = write_line(path, wanted)
-    read = read_line(path) if refusal is None else None
-    if refusal is None and read != wanted:
-        write_line(path, change.before)
-    return Taken(refusal=refusal, read=read)
 
 
 def _difference(wish: _Wish, taken: Taken, *, is_root: bool) -> tuple[str, str] | None:

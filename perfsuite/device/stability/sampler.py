@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -24,8 +21,6 @@ DEFAULT_RATE_HZ = 2.0
 MOST_READS = 3
 #: More than a day at the default rate; what comes later has no samples, and so no energy.
 MOST_SAMPLES = 200_000
-#: Longest to wait for a sample that has begun; a bus that hangs can block a read.
-_LAST_SAMPLE_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,49 +117,8 @@ def sampled(root: Path, *, zones: Sequence[str] = (), processors: Sequence[int] 
     )
 
 
-@contextmanager
-def sampling(
-    root: Path = Path("/"),
-    *,
-    zones: Sequence[str] = (),
-    processors: Sequence[int] = (),
-    rate_hz: float = DEFAULT_RATE_HZ,
-) -> Iterator[Sampling]:
-    """Take samples in a thread while the context lasts, with one at its beginning and one at its end.
-
-    It belongs into the process that waits for the workers, not into one that is measured; the thread leaves the
-    `processors` that are used to them.
-    """
-    found = sampled(root, zones=zones, processors=processors)
-    has_ended = threading.Event()
-    thread = threading.Thread(target=_sample, args=(found, has_ended, 1 / rate_hz), name="sampling", daemon=True)
-    found.take_all()
-    thread.start()
-    try:
-        yield found
-    finally:
-        has_ended.set()
-        thread.join(_LAST_SAMPLE_LIMIT_S)
-        if not thread.is_alive():
-            found.take_all()
-
-
 def _rate(policy: Policy) -> tuple[Policy, int | None]:
     return policy, policy.khz()
-
-
-def _sample(found: Sampling, has_ended: threading.Event, period_s: float) -> None:
-    _step_aside(found.processors)
-    while not has_ended.wait(period_s) and len(found.samples) < MOST_SAMPLES:
-        found.take()
-
-
-def _step_aside(processors: Sequence[int]) -> None:
-    """Let this thread run on the processors that the run does not use, if there are any."""
-    others = set(range(os.cpu_count() or 0)) - set(processors)
-    if processors and others:
-        with suppress(OSError):
-            os.sched_setaffinity(0, others)
 
 
 #: Furthest that two neighbouring samples may be apart: three periods of the default rate.

@@ -111,21 +111,6 @@ def read_name(path: Path) -> str | None:
     return text if text is not None and re.match(_NAME, text) else None
 
 
-def write_line(path: Path, text: str) -> str | None:
-    """Write a value to a file that is there; return why that failed, in the kernel's words, or None."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        return error.strerror
-    try:
-        os.write(handle, text.encode())
-    except OSError as error:
-        return error.strerror
-    finally:
-        os.close(handle)
-    return None
-
-
 def is_there(path: Path) -> bool:
     """Whether there is such a file; not where one may not look, as on Android."""
     return os.path.exists(path)

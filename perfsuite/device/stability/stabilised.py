@@ -1,20 +1,13 @@
-"""Brings a device into the state that a run asks for, and back."""
+"""Waits until a device is cool enough for a run to begin."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.device.machine import Conditions
-from perfsuite.device.stability.governing import governed
-from perfsuite.device.stability.power_sensors import check_battery
-from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.thermal_zones import Temperatures, Zone, find_zones, read_temperatures
-from perfsuite.errors import DeviceError
 
 #: Between two looks.
 _PERIOD_S = 5.0
@@ -96,57 +89,3 @@ def _stuck(looks: list[Temperatures], hottest: tuple[str, float]) -> str:
     if len(looks) < _STUCK_LOOKS or not all(hottest in look.read for look in looks):
         return ""
     return f" ({hottest[0]} has read the same all the time, as a stuck sensor does: leave it out of thermal_zones)"
-
-
-def bind_to(processors: Sequence[int]) -> None:
-    """Let this process, and all that it starts from now on, run on these processors only; () leaves all.
-
-    Raises DeviceError: some of them are not there, or not open to this process.
-    """
-    wanted, usable = set(processors), os.sched_getaffinity(0)
-    if missing := wanted - usable:
-        named = ", ".join(map(str, sorted(missing)))
-        there = ", ".join(map(str, sorted(usable)))
-        raise DeviceError(f"processors {named} are not there; name some of {there} in [conditions] processors")
-    if wanted:
-        os.sched_setaffinity(0, wanted)
-
-
-@dataclass(slots=True, kw_only=True)
-class Stability:
-    """What must be reported of the device's state; both grow until the context has ended."""
-
-    #: Lines for the run: what was restored, what could not be set, what is not known.
-    notes: list[str] = field(default_factory=list)
-    #: Reasons why what is measured is INVALID; none where the device is as it was asked to be.
-    problems: list[str] = field(default_factory=list)
-
-
-@contextmanager
-def stabilised(
-    conditions: Conditions,
-    *,
-    folder: Path,
-    root: Path = Path("/"),
-    is_nested: bool = False,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[Stability]:
-    """Hold a device as the conditions ask: leftovers restored, governors set, cool enough to begin, battery charged.
-
-    What was set is restored when the context ends, by an exception too. A signal ends it in that way only where its
-    handler raises: Python's own does for SIGINT; whoever holds the context has to install one that raises (such as
-    ``SystemExit(128 + number)``) for SIGTERM and SIGHUP, in the main thread, before entering. After SIGKILL the next
-    run restores, from ``restore.json`` in the folder. Enter it while the device's lock is held.
-    Where another process of the same run holds that (`is_nested`), governors that it may have set are left as they are.
-
-    Raises DeviceError: a process that has changed the device still runs.
-    """
-    stability = Stability()
-    stability.notes.extend(restore_leftovers(folder, root, is_nested=is_nested))
-    with governed(conditions, stability.notes, folder=folder, root=root):
-        cooled = wait_until_cool(conditions, root=root, clock=clock, sleep=sleep)
-        battery_note, battery_problem = check_battery(conditions, root)
-        stability.notes.extend(filter(None, (*cooled.notes, battery_note)))
-        stability.problems.extend(filter(None, (cooled.problem, battery_problem)))
-        yield stability

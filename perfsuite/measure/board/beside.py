@@ -1,16 +1,24 @@
-"""What is done to a worker, and seen of it, by the process beside it on its board."""
+"""What the program on a board does beside a worker, and sees of it: asked for here, and computed here.
+
+It answers with lines of ``/proc/PID/status``, files of DRM devices and counters of a control group, as they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import Observe
+from perfsuite.measure.board.mirror import Mirror, mirror
 from perfsuite.measure.plan import LlamaPlan, Plan
+
+if TYPE_CHECKING:
+    from perfsuite.measure.memory_limit import MemoryGroup
+    from perfsuite.measure.memory_timeline import MemoryWatch, NvidiaUse, Vram
+
 
 #: Where a payload has what was seen.
 MEMORY = "memory"
@@ -28,59 +36,108 @@ class Beside:
     memory_limit_bytes: int | None = None
 
 
-@contextmanager
-def done_beside(plan: Plan, beside: Beside | None, others: Observe | None) -> Iterator[tuple[Observe | None, _Told]]:
-    """Give what is to observe the worker of a plan, `others` included, and what afterwards tells what was seen.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedBeside:
+    """What is asked of the program beside one worker, and what is made of its answer."""
 
-    Raises `MeasurementError` where the board cannot limit memory, or the run needs more than it may have.
+    request: Mapping[str, Any]
+    #: None where memory is not limited.
+    limit_bytes: int | None = None
+    is_v2: bool = False
+    #: What NVIDIA's driver says beside the worker; None where no GPU's memory is asked for.
+    nvidia: NvidiaUse | None = None
+
+    def watched_here(self, *, is_here: bool) -> AbstractContextManager[object]:
+        """Ask NVIDIA's driver while the context lasts, where it is this machine's."""
+        return self.nvidia.watched() if is_here and self.nvidia is not None else nullcontext()
+
+    def payload(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the worker's payload gets."""
+        found: dict[str, Any] = {}
+        if "memory" in self.request:
+            found[MEMORY] = _watch(told["memory"], self.nvidia, int(told["pid"])).to_plain()
+        if self.limit_bytes is not None:
+            with mirror() as board:
+                found[N_REFAULTS] = self._group(board, told).n_refaults
+        return found
+
+    def reason(self, told: Mapping[str, Any], error: MeasurementError) -> MeasurementError:
+        """Return why the worker failed: the limit, where the kernel has killed it for that."""
+        from perfsuite.measure.memory_limit import stopped_by_limit  # few runs are limited
+
+        if self.limit_bytes is None or told.get("limit") is None:
+            return error
+        with mirror() as board:
+            return stopped_by_limit(self.limit_bytes) if self._group(board, told).n_killed else error
+
+    def _group(self, board: Mirror, told: Mapping[str, Any]) -> MemoryGroup:
+        """Lay out what the group has counted, to be read as a group of this machine's is."""
+        from perfsuite.measure.memory_limit import MemoryGroup  # as above
+
+        for name, content in told["limit"]:
+            board.write(name, content or b"")
+        return MemoryGroup(path=board.root, is_v2=self.is_v2)
+
+
+NOTHING_ASKED = AskedBeside(request={})
+
+
+def asked_beside(
+    plan: Plan, beside: Beside, files_of: Callable[[tuple[str, ...]], AbstractContextManager[Mirror]]
+) -> AskedBeside:
+    """Return what a run asks for; `files_of` gives the files of the board that match patterns.
+
+    Raises `MeasurementError` where the board has no control groups, or the limit is too low.
     """
-    told: dict[str, Any] = {}
-    if beside is None or beside == Beside():
-        yield others, told.copy
-        return
-    from perfsuite.measure import memory_limit  # here: a worker does not wait for an import
+    request: dict[str, Any] = {}
+    nvidia = None
+    if beside.watches_memory:
+        from perfsuite.measure.memory_timeline import FIELDS, INTERVAL_S, VRAM_INTERVAL_S, NvidiaUse  # few are watched
 
-    if beside.memory_limit_bytes is not None:
-        if obstacle := memory_limit.memory_limit_obstacle():
-            raise MeasurementError(obstacle)
-        if isinstance(plan, LlamaPlan):  # the weights leave the page cache, so that they count as the worker's own
-            memory_limit.drop_file_pages(Path(plan.gguf_path))
+        request["memory"] = {"period_s": INTERVAL_S, "fields": list(FIELDS)}
+        if beside.asks_vram:
+            request["memory"]["device_period_s"], nvidia = VRAM_INTERVAL_S, NvidiaUse()
+    if beside.memory_limit_bytes is None:
+        return AskedBeside(request=request, nvidia=nvidia)
+    from perfsuite.measure import memory_limit  # as above
 
-    @contextmanager
-    def observe(pid: int) -> Iterator[None]:
-        with ExitStack() as stack:
-            if others is not None:
-                stack.enter_context(others(pid))
-            if beside.watches_memory:
-                stack.enter_context(_memory_watched(pid, beside.asks_vram, told))
-            if beside.memory_limit_bytes is not None:
-                stack.enter_context(_memory_limited(pid, beside.memory_limit_bytes, told))
-            yield
-
-    yield observe, told.copy
-
-
-_Told = Callable[[], dict[str, Any]]
+    memory_limit.check_limit(beside.memory_limit_bytes)
+    with files_of(memory_limit.GROUP_FILES) as board:
+        parents, is_v2 = memory_limit.possible_parents("self", board.root)
+    group = memory_limit.MemoryGroup(path=parents[0], is_v2=is_v2)
+    request["limit"] = {
+        "parents": [str(each) for each in parents],
+        "limits": [list(each) for each in group.limits(beside.memory_limit_bytes)],
+        "reads": list(group.counted_names),
+        # The weights leave the page cache, so that they count as the worker's own.
+        **({"drops": plan.gguf_path} if isinstance(plan, LlamaPlan) else {}),
+    }
+    return AskedBeside(request=request, nvidia=nvidia, limit_bytes=beside.memory_limit_bytes, is_v2=is_v2)
 
 
-@contextmanager
-def _memory_watched(pid: int, asks_vram: bool, told: dict[str, Any]) -> Iterator[None]:
-    from perfsuite.measure.memory_timeline import MemoryWatch, watch_memory  # loaded already
+def _watch(told: Mapping[str, Any], nvidia: NvidiaUse | None, pid: int) -> MemoryWatch:
+    """Make of looks what the process came to."""
+    from perfsuite.measure.memory_timeline import MemoryWatch, Vram, sample_of_status  # as above
 
-    with watch_memory(pid, MemoryWatch(), asks_vram=asks_vram) as watch:
-        yield
-    told[MEMORY] = watch.to_plain()
+    watch = MemoryWatch()
+    for at_ns, lines in told["status"]:
+        if (seen := sample_of_status(lines.decode("ascii", "replace"), int(at_ns))) is not None:
+            watch.samples.append(seen[0])
+            watch.marks.append(seen[1])
+    if nvidia is not None:
+        of_nvidia = nvidia.of(pid)
+        watch.vram = Vram(n_bytes=of_nvidia.n_bytes, missing=f"{told['refusal']}; {of_nvidia.missing}")
+        for files in told["devices"]:
+            watch.keep_most(_vram(files, of_nvidia))
+    return watch
 
 
-@contextmanager
-def _memory_limited(pid: int, limit_bytes: int, told: dict[str, Any]) -> Iterator[None]:
-    from perfsuite.measure.memory_limit import limited_memory, stopped_by_limit  # loaded already
+def _vram(files: list[tuple[str, bytes]], nvidia: Vram) -> Vram:
+    from perfsuite.measure.memory_timeline import Vram, drm_vram  # as above
 
-    with limited_memory(pid, limit_bytes) as group:
-        try:
-            yield
-        except MeasurementError:
-            if not group.n_killed:
-                raise
-            raise stopped_by_limit(limit_bytes) from None
-        told[N_REFAULTS] = group.n_refaults
+    with mirror() as board:
+        (board.root / "1" / "fdinfo").mkdir(parents=True)
+        for name, content in files:
+            board.write(str(Path("1", "fdinfo", name)), content)
+        seen = drm_vram(1, proc=board.root)
+    return seen if seen.n_bytes is not None else Vram(n_bytes=None, missing=f"{seen.missing}; {nvidia.missing}")

@@ -12,12 +12,11 @@ from perfsuite.device.machine import Conditions
 from perfsuite.device.target.protocol import COMMAND_LIMIT_S
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, MeasurementError
-from perfsuite.measure.board.connecting import Connecting
 from perfsuite.measure.board.folder_answers import AnsweringPipes, Answers, CameBack, Plan
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.pipes import Pipes
-from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.board.remote_board import RemoteBoard, TargetConnecting
 from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.bundle import check_bundle
 from perfsuite.records.job import BOARD, BUNDLES, PLACE, RESULTS, read_job
@@ -51,7 +50,7 @@ class FolderTarget(Target):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderConnecting(Connecting):
+class FolderConnecting(TargetConnecting):
     """How a folder is reached."""
 
     answers: Callable[[], Answers]

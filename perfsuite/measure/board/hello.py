@@ -23,7 +23,8 @@ SILENCE_LIMIT_S = 60.0
 class Hello:
     """What the desk says first."""
 
-    claim: Claim
+    #: None has the program run plans without taking the board.
+    claim: Claim | None
     conditions: Conditions = NO_CONDITIONS
     silence_limit_s: float = SILENCE_LIMIT_S
     suite_version: str = __version__

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from perfsuite.errors import LinkError, MeasurementError, PerfsuiteError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.tensor_layout import TensorLayout
 
 if TYPE_CHECKING:
     from perfsuite.measure.opencl_backend import OpenClBackend
-
-_Found = TypeVar("_Found")
 
 
 class Instruments(Protocol):
@@ -81,56 +77,3 @@ class LocalInstruments:
         from perfsuite.measure.engine_memory import engine_cpu_features  # as above
 
         return engine_cpu_features(plan)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteInstruments:
-    """Those of a board at the end of a link; what it lacks is reported with its name."""
-
-    name: str
-    #: Asks for those of the program there.
-    use: Callable[[Callable[[Instruments], Any]], Any]
-
-    def opencl_backend(self, engine: Engine, platform: str | None) -> OpenClBackend:
-        """Find the backend, its device and its layers."""
-        return self._found(lambda there: there.opencl_backend(engine, platform))
-
-    def tracing_layer(self) -> Path:
-        """Find the layer."""
-        return self._found(lambda there: there.tracing_layer())
-
-    def phase_tracer(self, engine: Engine) -> Path:
-        """Find the tracer."""
-        return self._found(lambda there: there.phase_tracer(engine))
-
-    def ebpf_helper(self) -> Path:
-        """Find the helper."""
-        return self._found(lambda there: there.ebpf_helper())
-
-    def tensor_layout(self, engine: Engine) -> TensorLayout:
-        """Ask the engine's own library."""
-        return self._found(lambda there: there.tensor_layout(engine))
-
-    def cpu_features(self, plan: LlamaPlan) -> tuple[str, ...]:
-        """Ask the engine's own library."""
-        return self._found(lambda there: there.cpu_features(plan))
-
-    def _found(self, find: Callable[[Instruments], _Found]) -> _Found:
-        try:
-            found: _Found = self.use(find)
-        except LinkError:
-            raise
-        except PerfsuiteError as error:
-            raise on_board(self.name, error) from None
-        return found
-
-
-def on_board(name: str, error: PerfsuiteError) -> PerfsuiteError:
-    """Return an error of a board's as one that names the board."""
-    if str(error).startswith(f"{name}: "):
-        return error
-    text = f"{name}: {error}"
-    try:
-        return type(error)(text)
-    except TypeError:  # one that carries more than its text
-        return MeasurementError(text)

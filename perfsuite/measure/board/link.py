@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfsuite.errors import LinkError
+from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.measure.board.frames import raised_again, understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.pipes import MOST_MESSAGES, Lost, Pipes
@@ -42,6 +42,8 @@ class MessageLink:
         self.pipes = pipes
         self.tell = note
         self._n_asked = 0
+        #: Whether somebody has broken off a question, which the program is still at.
+        self.is_interrupted = False
 
     def ask(
         self, kind: str, arguments: Mapping[str, Any], *, limit_s: float, hear: Callable[[Any], None] | None = None
@@ -51,8 +53,23 @@ class MessageLink:
         Raises `LostLinkError` where the link is lost, or there is no answer in time: the program ends itself then;
         `RefusedError` where the program does not serve this desk; `PerfsuiteError` as the program raised it.
         """
+        try:
+            return self._answer(kind, arguments, time.monotonic() + limit_s, limit_s, hear)
+        except PerfsuiteError:
+            raise
+        except BaseException:
+            self.is_interrupted = True
+            raise
+
+    def _answer(
+        self,
+        kind: str,
+        arguments: Mapping[str, Any],
+        until: float,
+        limit_s: float,
+        hear: Callable[[Any], None] | None,
+    ) -> Any:
         self._n_asked += 1
-        until = time.monotonic() + limit_s
         self.pipes.send({"kind": kind, "id": self._n_asked, "arguments": dict(arguments)}, until)
         n_left = MOST_MESSAGES
         while n_left:

@@ -1,159 +1,260 @@
-"""This machine as the board of a local run."""
+"""This machine as a board: its program is a child of this process, and what it needs is found or built here."""
 
 from __future__ import annotations
 
 import os
-import socket
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
-from perfsuite.device.governors import governor_set, settable_governors
-from perfsuite.device.machine import NO_CONDITIONS, Conditions, default_threads, usable_threads
-from perfsuite.device.stability.restore_file import STATE_FOLDER
-from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.measure import launch, turns
-from perfsuite.measure.board.beside import Beside, done_beside
-from perfsuite.measure.board.holding import NOTHING_HELD, Held, Hold, Seen, not_held
+from perfsuite.device.governors import settable_governors
+from perfsuite.device.machine import NO_CONDITIONS, Conditions, Machine
+from perfsuite.device.work_folder import work_folder
+from perfsuite.errors import EngineError, MeasurementError, NativeBuildError, OpenClError
+from perfsuite.measure.board.connecting import Connecting, LinkLimits
+from perfsuite.measure.board.hello import Hello
+from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.board.instruments import Instruments, LocalInstruments
-from perfsuite.measure.board.load import BusyLoops
-from perfsuite.measure.board.protocol import BoardFacts, Hear
-from perfsuite.measure.board.run_folder import placed_in, run_folder
-from perfsuite.measure.board.watching import watched
-from perfsuite.measure.competition import Competition, look_for_competition
+from perfsuite.measure.board.pipes import Pipes, ProcessPipes
+from perfsuite.measure.board.protocol import Board, BoardFacts
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.engine_store import KERNELS_DIR, open_store
-from perfsuite.measure.environment import environment_engine, environment_opencl_vendors
-from perfsuite.measure.plan import WORKER_LIMIT_S, KernelPlan, LlamaPlan, Plan, TurnsPlan
-from perfsuite.records.whole_file import file_digest
+from perfsuite.measure.environment import environment_engine, environment_opencl_vendors, program_environment
+from perfsuite.measure.launch import ONE_BLAS_THREAD, pinning, planned_engine
+from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker
+from perfsuite.measure.plan import (
+    BindingPlan,
+    IndependentPlan,
+    LlamaPlan,
+    OperatorsPlan,
+    Plan,
+    ShapesPlan,
+    TensorsPlan,
+)
+from perfsuite.records.own_files import own_python
 from perfsuite.workload.weights import Weights, materialize
 
 if TYPE_CHECKING:
     from perfsuite.expectation.roofline.ceiling import IndependentRate
-    from perfsuite.measure.shapes.meter import ShapeSession
-    from perfsuite.measure.shapes.meters import ShapeSetup
+    from perfsuite.measure.ebpf import EbpfRecording
+    from perfsuite.measure.launches.own_kernels import OwnKernels
 
-#: The folder of weights within the cache.
-_MODELS = "models"
+#: A day: the program ends with its pipe, and a desk that was stopped for a while is not gone.
+_SILENCE_S = 86_400.0
 
-#: What measures the cases, and is watched; what probes or asks is not.
-WATCHED = (LlamaPlan, KernelPlan)
+#: There is nothing between this process and the program that could come back.
+_LIMITS = LinkLimits(silence_s=_SILENCE_S, reconnect_s=0.0)
+
+#: What a worker in Python runs; all others are the native program.
+_PYTHON = (BindingPlan, IndependentPlan)
+
+#: What is there until the board is closed.
+_STAYING = ("start_shapes", "ask_shapes", "set_governor", "set_load")
+
+_ROOT = Path("/")
+
+_Answer = TypeVar("_Answer")
+
+
+def _say_nothing(_: str) -> None:
+    """For a machine that nobody waits for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalConnecting(Connecting):
+    """The program of this machine."""
+
+    cache_dir: Path
+    root: Path = _ROOT  # type: ignore[misc]  # a field of this kind alone
+    #: In which folders for plans and records are made.
+    work: Callable[[], Path]
+
+    @property
+    def renewal(self) -> str:
+        """What brings the program up to date."""
+        return "install perfsuite again, which builds its program (in a checkout: make env)"
+
+    def started(self) -> Pipes:
+        """Start the program, out of reach of a Ctrl-C here; it ends with its pipe."""
+        options = {"cache": self.cache_dir.absolute(), "work": self.work() / "runs"}
+        if self.root != _ROOT:
+            options["root"] = self.root
+        command = [str(find_worker(self.cache_dir)), "serve", *(f"--{name}={each}" for name, each in options.items())]
+        process = subprocess.Popen(
+            command,
+            env=program_environment({}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        with signals_held_off():  # its threads take none
+            return ProcessPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
 
 
 @dataclass(kw_only=True)
-class LocalBoard:
-    """The machine that this process runs on."""
+class LocalBoard(Board):
+    """The machine that this process runs on; its program is started when something is measured."""
 
-    cache_dir: Path
-    #: Which processors and thermal zones count.
-    conditions: Conditions = NO_CONDITIONS
-    #: Takes the machine, and gives it back.
-    hold: Hold = not_held
     is_local: bool = True
-    _seen: Seen | None = None
-    _stack: ExitStack = field(default_factory=ExitStack)
-    _facts: BoardFacts | None = None
-    _governor: ExitStack = field(default_factory=ExitStack)
-    _load: BusyLoops = field(default_factory=BusyLoops)
+    cache_dir: Path
+    #: Which processors and thermal zones count, and what is set, once it is opened.
+    conditions: Conditions = NO_CONDITIONS
+    #: Who takes the machine when it is opened; None takes nothing.
+    claim: Claim | None = None
+    #: Is told what is waited for.
+    tell: Callable[[str], None] = _say_nothing
+    #: Where the machine's files are: a tree of stand-ins for tests.
+    root: Path = _ROOT
+    connecting: Connecting = field(init=False)
+    #: Those that this process may use once the machine is given back; None before it is taken.
+    _processors: set[int] | None = field(default=None, init=False)
+    _stack: ExitStack = field(default_factory=ExitStack, init=False)
+    _work: Path | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Have nothing yet."""
+        self._reach_with(Hello(claim=None, silence_limit_s=_SILENCE_S))
+
+    def _reach_with(self, hello: Hello) -> None:
+        self.connecting = LocalConnecting(
+            name="host" if self.claim is None else self.claim.name,
+            hello=hello,
+            tell=self.tell,
+            limits=_LIMITS,
+            cache_dir=self.cache_dir,
+            root=self.root,
+            work=self._work_folder,
+        )
+        Board.__post_init__(self)
+
+    def _work_folder(self) -> Path:
+        if self._work is None:
+            self._work = self._stack.enter_context(work_folder())
+        return self._work
 
     @property
     def instruments(self) -> Instruments:
-        """What this machine has to follow llama.cpp with."""
         return LocalInstruments(cache_dir=self.cache_dir)
 
     def open(self) -> None:
         """Take the machine and bring it into its conditions, as long as until `close`."""
-        if self._seen is None:
-            self._seen = self._stack.enter_context(self.hold())
-            self._facts = None  # the governor may be another now
+        if self.claim is not None and self._processors is None:
+            self._link.end()  # of a program that has nothing
+            self._reach_with(Hello(claim=self.claim, conditions=self.conditions, silence_limit_s=_SILENCE_S))
+            self._link.opened()
+            self._processors = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, self.conditions.processors or self._processors)  # which say how many threads
+        self._facts = None  # the governor may be another now
 
-    def held(self) -> Held:
-        """Return what having the machine came to so far."""
-        return NOTHING_HELD if self._seen is None else self._seen()
+    def asked(self, kind: str, ask: Callable[[], _Answer]) -> _Answer:
+        try:
+            return super().asked(kind, ask)
+        finally:
+            if self._processors is None and kind not in _STAYING:
+                self._link.end()
 
-    def facts(self) -> BoardFacts:
-        """Describe this machine; asked once, and kept."""
-        if self._facts is None:
-            self._facts = self._found_facts()
-        return self._facts
+    def find_facts(self) -> BoardFacts:
+        machine = self.machine()
+        return BoardFacts(
+            fingerprint=host_fingerprint(self.root),
+            identity=board_identity(),
+            hostname=machine.hostname,
+            default_threads=machine.default_threads,
+            usable_threads=machine.usable_threads,
+            cache_dir=self.cache_dir,
+            engine=self.find_engine(None),
+            opencl_environment=_opencl_environment(self.cache_dir),
+            load_average=round(os.getloadavg()[0], 3),
+            clock_conditions=clock_conditions(self.root),
+            settable_governors=settable_governors(self.root),
+        )
 
     def covariates(self) -> Mapping[str, float | None]:
-        """Return load, clock, temperature, battery and power as they are now."""
         from perfsuite.device.covariates import device_covariates  # only whoever measures needs it
 
-        return device_covariates(zones=self.conditions.thermal_zones, processors=self.conditions.processors)
+        return device_covariates(self.root, zones=self.conditions.thermal_zones, processors=self.conditions.processors)
 
-    def competition(self) -> Competition:
-        """Look for half a second at who else uses the processors."""
-        return look_for_competition()
+    def machine(self) -> Machine:
+        return Machine.here()
 
-    def run(
-        self,
-        plan: Plan,
-        *,
-        extra_environment: Mapping[str, str] | None = None,
-        files: Path | None = None,
-        beside: Beside | None = None,
-        hear: Hear | None = None,
-        limit_s: float = WORKER_LIMIT_S,
-    ) -> dict[str, Any]:
-        """Run one plan in a fresh process; beside one that measures cases the device is sampled."""
-        is_watched = isinstance(plan, WATCHED)
-        with (
-            run_folder(files) as folder,
-            done_beside(plan, beside, _heard(placed_in(folder, plan), hear, limit_s)) as (observe, seen),
-            watched(self.conditions) if is_watched else nullcontext(dict) as told,
-        ):
-            payload = launch.run_worker(
-                placed_in(folder, plan),
-                extra_environment=placed_in(folder, extra_environment),
-                limit_s=limit_s,
-                observe=observe,
-            )
-        return {**payload, **told(), **seen()}
+    @contextmanager
+    def run_folder(self, files: Path | None, *values: Any) -> Iterator[Path]:
+        """Give the folder in which somebody wants a run's files, or one that goes away."""
+        if files is None:
+            with work_folder() as folder:
+                yield folder
+            return
+        try:
+            files.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MeasurementError(f"{files}: cannot be made ({error.strerror})") from None
+        yield files.absolute()
 
-    def run_in_turns(
-        self,
-        plans: tuple[TurnsPlan, TurnsPlan],
-        *,
-        n_turns: int,
-        leader: int,
-        extra_environment: Mapping[str, str] | None = None,
-        own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
-        hear: Hear | None = None,
-        limit_s: float = WORKER_LIMIT_S,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Let two processes take turns; both payloads have the samples of the device beside them."""
-        with run_folder(None) as folder, watched(self.conditions) as told:
-            old, new = (placed_in(folder, each) for each in plans)
-            with _subscribed((old, new), hear, limit_s):
-                first, second = turns.run_in_turns(
-                    (old, new),
-                    n_turns=n_turns,
-                    leader=leader,
-                    extra_environment=placed_in(folder, extra_environment),
-                    own_environments=placed_in(folder, own_environments),
-                    limit_s=limit_s,
-                )
-        return {**first, **told()}, {**second, **told()}
+    def run_file(self, path: Path) -> Path:
+        return path
 
-    def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
-        """Start a process that measures shapes."""
-        from perfsuite.measure.launches.own_kernels import own_kernels  # these bring NumPy
-        from perfsuite.measure.shapes.ggml_session import GgmlSession
-        from perfsuite.measure.shapes.launched_bench import LaunchedDevice, LaunchedSession
-        from perfsuite.measure.worker_lines import waiting_worker
+    def environment_of(self, plan: Plan, extra: Mapping[str, str]) -> dict[str, str]:
+        """Give the worker this very suite, so that a source tree works that was never installed.
 
-        if setup.plan.library_dir:
-            return GgmlSession(waiting_worker, setup, limit_s=limit_s)
-        own = own_kernels(setup.environment)
-        there = LaunchedDevice.of(own, setup.plan, partial(launch.run_worker, extra_environment=setup.environment))
-        return LaunchedSession(waiting_worker, setup, there, limit_s=limit_s, cache_dir=own.cache_dir)
+        ggml is asked not to start a debugger when it aborts: its own last words say more.
+        """
+        own_root = str(Path(__file__).resolve().parents[3])
+        inherited = program_environment({})
+        search_path = [own_root, *filter(None, [inherited.get("PYTHONPATH")])]
+        return {
+            "PYTHONPATH": os.pathsep.join(search_path),
+            "GGML_NO_BACKTRACE": "1",
+            **pinning(plan, self.machine().usable_processors, inherited.keys()),
+            **(ONE_BLAS_THREAD if isinstance(plan, BindingPlan) else {}),  # NumPy must not compute beside it
+            **extra,
+        }
+
+    def command_of(self, plan: Plan) -> tuple[list[str], list[str]]:
+        """Return what starts Python for what is a package of it, or the native worker's libraries, which are built.
+
+        Raises `MeasurementError` where the plan's llama.cpp is not there any more, or what is compiled for it does not
+        build.
+        """
+        if isinstance(plan, _PYTHON):
+            return list(own_python("-m", "perfsuite.measure.worker")), []
+        inner: Any = getattr(plan, "llama", plan)
+        cache_dir = Path(getattr(inner, "cache_dir", self.cache_dir))
+        try:
+            options = [f"--probe-library={find_probe_library(cache_dir)}"]
+            if isinstance(inner, LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan):
+                options.append(f"--engine-library={build_engine_library(planned_engine(inner), cache_dir)}")
+        except (EngineError, NativeBuildError) as error:
+            raise MeasurementError(str(error)) from error
+        return [], options
+
+    def own_kernels(self, environment: Mapping[str, str]) -> OwnKernels:
+        """Return what knows this machine's OpenCL devices; the same for all of a run."""
+        from perfsuite.measure.launches.own_kernels import own_kernels  # brings NumPy
+
+        return own_kernels(environment)
+
+    def recording(self, pid: int, plan: LlamaPlan) -> EbpfRecording:
+        """Attach the helper to a worker."""
+        from perfsuite.measure.ebpf import (
+            required_ebpf,
+            start_ebpf,  # few runs are traced
+        )
+        from perfsuite.measure.tensor_layout import tensor_layout
+
+        layout = tensor_layout(planned_engine(plan), Path(plan.cache_dir))
+        return start_ebpf(pid, required_ebpf(plan), layout)
+
+    def failed_run(self, error: Exception) -> Exception:
+        """Return why a run failed; an OpenCL device that is not there is one reason of many."""
+        return MeasurementError(str(error)) if isinstance(error, OpenClError) else error
 
     def independent_rates(
         self, n_threads: int, platform: str | None, tell: Callable[[str], None]
@@ -163,26 +264,13 @@ class LocalBoard:
 
         return all_rates(n_threads, platform, self.facts().opencl_environment, tell)
 
-    def set_governor(self, governor: str | None) -> None:
-        """Restore what was there before, and set a governor where one is named."""
-        self._governor.close()
-        self._governor.enter_context(governor_set(governor, folder=self.cache_dir / STATE_FOLDER))
-
-    def set_load(self, n_processes: int) -> None:
-        """Keep so many processors busy."""
-        self._load.end()
-        self._load.begin(n_processes)
-
     def place_weights(self, weights: Weights) -> Path:
-        """Return the file with these weights; synthetic ones are written."""
-        return materialize(weights, cache_dir=self.cache_dir / _MODELS)
+        return materialize(weights, cache_dir=self.cache_dir / "models")
 
     def find_engine(self, library_dir: Path | None) -> Engine:
-        """Find a llama.cpp by its folder; None is the one that the environment names."""
         return environment_engine() if library_dir is None else find_engine(library_dir)
 
     def keep(self, engine: Engine | None, version: str) -> str:
-        """Keep an engine, or the suite's own kernels, in this machine's store."""
         store = open_store(self.cache_dir)
         kept = store.keep_kernels(KERNELS_DIR) if engine is None else store.keep_engine(engine, version)
         return kept.engine_id
@@ -196,58 +284,14 @@ class LocalBoard:
         return folder
 
     def close(self) -> None:
-        """Restore what was set, and let go of the machine; what that came to can still be asked for."""
-        self._load.end()
+        """As `Board.close`; what having the machine came to can still be asked for."""
         try:
-            self._governor.close()
+            super().close()
         finally:
+            if self._processors is not None:
+                os.sched_setaffinity(0, self._processors)
+            self._processors = self._work = None
             self._stack.close()
-
-    def _found_facts(self) -> BoardFacts:
-        return BoardFacts(
-            fingerprint=host_fingerprint(),
-            identity=board_identity(),
-            hostname=socket.gethostname(),
-            default_threads=default_threads(),
-            usable_threads=usable_threads(),
-            cache_dir=self.cache_dir,
-            engine=self.find_engine(None),
-            opencl_environment=_opencl_environment(self.cache_dir),
-            load_average=round(os.getloadavg()[0], 3),
-            clock_conditions=clock_conditions(),
-            settable_governors=settable_governors(),
-        )
-
-
-def _heard(plan: Plan, hear: Hear | None, limit_s: float) -> launch.Observe | None:
-    """Return what lets a run's live records be heard while it goes on."""
-    if hear is None or not isinstance(plan, LlamaPlan) or plan.live_socket is None:
-        return None
-    from perfsuite.measure.live import consumed  # few runs are followed
-
-    path = Path(plan.live_socket)
-    return lambda pid: consumed(path, hear, pid, limit_s)
-
-
-@contextmanager
-def _subscribed(plans: tuple[TurnsPlan, TurnsPlan], hear: Hear | None, limit_s: float) -> Iterator[None]:
-    """Hear the live records of two processes, of those that offer any."""
-    socket = next((each.llama.live_socket for each in plans if each.llama.live_socket is not None), None)
-    if hear is None or socket is None:
-        yield
-        return
-    from perfsuite.measure.live import kept_subscribed  # as in `_heard`
-
-    with kept_subscribed(Path(socket), hear, limit_s=limit_s):
-        yield
-
-
-def read_digest(path: Path) -> str:
-    """Return the SHA-256 of a file of weights; `MeasurementError` where it cannot be read."""
-    try:
-        return file_digest(path)
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _opencl_environment(cache_dir: Path) -> Mapping[str, str]:

@@ -6,13 +6,12 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from perfsuite.device.machine import Conditions
 from perfsuite.device.reach import Reach
 from perfsuite.measure.board.hello import Hello
-from perfsuite.measure.board.holding import Claim, held
+from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.environment import environment_lock_folder, environment_run_id
@@ -38,6 +37,7 @@ def desk_claim(device: str, reach: Reach, *, purpose: str, run_id: str, wait_s: 
         purpose=purpose,
         wait_s=wait_s,
         lock_folder=environment_lock_folder() if is_local else None,
+        is_shared=is_local,
     )
 
 
@@ -51,12 +51,10 @@ def choose_board(
     Raises `DeviceError` where there is no such way, or no such address.
     """
     if reach.way == "local":
-        return LocalBoard(
-            cache_dir=cache_dir, conditions=conditions, hold=partial(held, conditions, claim, tell, cache_dir=cache_dir)
-        )
+        return LocalBoard(cache_dir=cache_dir, conditions=conditions, claim=claim, tell=tell)
     from perfsuite.device.target.opening import open_target  # a local run needs no link
-    from perfsuite.measure.board.connecting import Connecting, LinkLimits
-    from perfsuite.measure.board.remote_board import RemoteBoard
+    from perfsuite.measure.board.connecting import LinkLimits
+    from perfsuite.measure.board.remote_board import RemoteBoard, TargetConnecting
 
     hello, target, usual = Hello(claim=claim, conditions=conditions), open_target(reach), LinkLimits()
     limits = replace(
@@ -64,7 +62,7 @@ def choose_board(
         answer_s=usual.answer_s + target.seconds_for(_ANSWER_BYTES),
         beyond_worker_s=usual.beyond_worker_s + target.seconds_for(_RECORD_BYTES),
     )
-    connecting = Connecting(
+    connecting = TargetConnecting(
         name=claim.name, target=target, home=reach.home, hello=hello, tell=tell, limits=limits, cache_dir=cache_dir
     )
     return RemoteBoard(connecting=connecting)

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite import __version__
-from perfsuite.errors import EngineError
-from perfsuite.measure.board.local_board import read_digest
+from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.engine_store import (
     ENGINE,
@@ -30,9 +29,18 @@ from perfsuite.measure.engine_store import (
     read_entry,
 )
 from perfsuite.measure.native import ENGINE_LIBRARY, PHASE_TRACER_LIBRARY
+from perfsuite.records.whole_file import file_digest
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
 ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
+
+
+def read_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; `MeasurementError` where it cannot be read."""
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 @dataclass(kw_only=True)

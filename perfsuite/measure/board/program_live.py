@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,12 +13,66 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.live import Delivery, delay_ns
-from perfsuite.measure.live_publisher import TokenCounter
-from perfsuite.measure.live_queue import unpacked_phases
-from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveRecord
+from perfsuite.records.events import Phase
+from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveRecord, LiveToken
+from perfsuite.units import NS_PER_S
 
 if TYPE_CHECKING:
     from perfsuite.records.opencl_log_tail import OpenClLogTail
+
+
+#: A ``ps_span``, and its phases in the order of ``ps_phase``.
+_SPAN = struct.Struct("=4i2q")
+PHASES = (
+    *(Phase.LOAD, Phase.PREFILL, Phase.DECODE, Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING, Phase.END_TO_END),
+    *(Phase.DRAFT_PREFILL, Phase.DRAFT, Phase.EMBED, Phase.ENCODE_IMAGE),
+)
+
+
+def unpacked_phases(content: bytes | memoryview) -> list[LivePhase]:
+    """Return the phases that are in memory one after the other; `ValueError` where they are none."""
+    try:
+        return [_phase(row) for row in _SPAN.iter_unpack(content)]
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"{len(content)} bytes are no phases ({error})") from error
+
+
+def _phase(row: tuple[int, int, int, int, int, int]) -> LivePhase:
+    phase, repetition, token, n_tokens, start_ns, end_ns = row
+    return LivePhase(
+        phase=PHASES[phase].value,
+        repetition=repetition,
+        token=token,
+        n_tokens=n_tokens,
+        start_ns=start_ns,
+        end_ns=end_ns,
+    )
+
+
+class TokenCounter:
+    """Makes token records out of decode steps."""
+
+    def __init__(self) -> None:
+        self._repetition = -1
+        self._n_tokens = 0
+        self._first_start_ns = 0
+
+    def count(self, phase: LivePhase) -> LiveToken | None:
+        """Return the record of the token that a phase decoded, if it is a decode step."""
+        if phase.phase != Phase.DECODE.value:
+            return None
+        if phase.repetition != self._repetition:
+            self._repetition, self._n_tokens, self._first_start_ns = phase.repetition, 0, phase.start_ns
+        self._n_tokens += 1
+        spent_ns = max(1, phase.end_ns - self._first_start_ns)
+        return LiveToken(
+            repetition=phase.repetition,
+            step=self._n_tokens - 1,
+            token=phase.token,
+            latency_ns=phase.end_ns - phase.start_ns,
+            end_ns=phase.end_ns,
+            tokens_per_s=self._n_tokens * NS_PER_S / spent_ns,
+        )
 
 
 class BoardRecords:

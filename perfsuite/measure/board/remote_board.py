@@ -1,239 +1,303 @@
-"""A board at the end of a link, measured by the program there."""
+"""A board at the end of a link, whose bundle brings all that is needed there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perfsuite.errors import DeviceError, LinkError, MeasurementError
-from perfsuite.measure.board.beside import Beside
-from perfsuite.measure.board.connecting import Connecting, KeptLink
+from perfsuite.device.control_groups import limit_patterns
+from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
+from perfsuite.device.machine import Machine
+from perfsuite.device.setup.bundle_scripts import NO_PROGRAM, OLD_SETUP, suite_command
+from perfsuite.device.stability.small_files import read_line
+from perfsuite.device.target.protocol import last_line
+from perfsuite.device.target.shell_target import Target
+from perfsuite.errors import DeviceError, LinkError, MeasurementError, OpenClError, PerfsuiteError
+from perfsuite.measure.board.connecting import OWN_WORDS, Connecting
 from perfsuite.measure.board.frames import understood
-from perfsuite.measure.board.holding import Held
-from perfsuite.measure.board.instruments import Instruments, RemoteInstruments, on_board
-from perfsuite.measure.board.program_link import ProgramLink
-from perfsuite.measure.board.protocol import BoardFacts, Hear
-from perfsuite.measure.competition import Competition
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import WORKER_LIMIT_S, Plan, TurnsPlan
-from perfsuite.workload.weights import Weights
+from perfsuite.measure.board.identity import told_identity
+from perfsuite.measure.board.link import LostLinkError, MessageLink
+from perfsuite.measure.board.pipes import Pipes, ProcessPipes
+from perfsuite.measure.board.program import Program
+from perfsuite.measure.board.program_engines import BoardEngines, read_digest
+from perfsuite.measure.board.program_instruments import ProgramInstruments
+from perfsuite.measure.board.protocol import Board, BoardFacts
+from perfsuite.measure.board.runs import run_bare
+from perfsuite.measure.engine import OPENCL_BACKEND, Engine
+from perfsuite.measure.launch import pinning
+from perfsuite.measure.plan import WORKER_LIMIT_S, LlamaPlan, Plan
+from perfsuite.measure.probes import CACHE_FILES
+from perfsuite.records.own_files import user_cache
+from perfsuite.workload.weights import Weights, materialize
 
 if TYPE_CHECKING:
     from perfsuite.expectation.roofline.ceiling import IndependentRate
-    from perfsuite.measure.shapes.meter import BenchDescription, ShapeSession
-    from perfsuite.measure.shapes.meters import ShapeSetup
-    from perfsuite.workload.shapes.shape_case import ShapeCase
+    from perfsuite.measure.ebpf import EbpfRecording
+    from perfsuite.measure.launches.own_kernels import OwnKernels
 
 _Answer = TypeVar("_Answer")
 
 
+#: How OpenSSH's client ends where the link fails, or a signal ended what it had started.
+SSH_FAILED = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetConnecting(Connecting):
+    """A board that is reached by a `Target`."""
+
+    target: Target
+    #: `Reach.home`.
+    home: str
+    #: This machine's, for weights that are written here and put there; None is the user's.
+    cache_dir: Path | None = None
+
+    @property
+    def where(self) -> str:
+        """The way to it."""
+        return self.target.text
+
+    def started(self) -> Pipes:
+        """Start the program of the board's bundle."""
+        process = self.target.start(suite_command(self.home, "serve"))
+        return ProcessPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
+
+    def explained(self, link: MessageLink, lost: LostLinkError) -> PerfsuiteError:
+        """Say why a link is lost: what carried it may have failed, or nothing is set up there."""
+        pipes, where = link.pipes, self.where
+        status = pipes.exit_status() if lost.has_ended else None
+        own = last_line(pipes.errors.decode("utf-8", "replace"))
+        if not pipes.has_begun and status in NO_PROGRAM:
+            pipes.cut()
+            seen = OLD_SETUP if own == OLD_SETUP else "perfsuite is not installed there"
+            return DeviceError(f"{self.name}: {seen} ({where}, {self.home}); run 'perfsuite devices setup {self.name}'")
+        is_carried = pipes.has_begun and not pipes.errors and status != SSH_FAILED
+        if status is None or own.startswith(OWN_WORDS) or is_carried:
+            return Connecting.explained(self, link, lost)
+        pipes.cut()
+        if not pipes.has_begun and status == 0:
+            return LinkError(
+                f"{where}: what is started there ended, and is not the suite's program or not whole, as after a loss "
+                f"of power; run 'perfsuite devices setup {self.name}'"
+            )
+        return LinkError(f"{where}: {self.target.link_complaint(pipes.errors)}")
+
+
 @dataclass(kw_only=True)
-class RemoteBoard:
+class RemoteBoard(Board):
     """A device behind a `Target`; it is reached when it is opened, and once more when the link is lost."""
 
-    connecting: Connecting
     is_local: bool = False
-    _link: KeptLink = field(init=False)
-    _facts: BoardFacts | None = None
-    #: What having the board came to with each program, by how many links were lost before it.
-    _held: dict[int, Held] = field(default_factory=dict)
-    _placed: dict[str, Path] = field(default_factory=dict)
+    connecting: TargetConnecting
+    #: By the identity of weights: where they are there.
+    _placed: dict[str, Path] = field(default_factory=dict, init=False)
+    #: What the bundle of a program has, and what its OpenCL devices are.
+    _engines: tuple[Program, BoardEngines] | None = field(default=None, init=False)
+    _instruments: ProgramInstruments | None = field(default=None, init=False)
+    _kernels: OwnKernels | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Keep a link that refuses another board."""
-        self._link = KeptLink(connecting=self.connecting, recognise=self._refuse_another)
+        super().__post_init__()
+        self._link.recognise = self._refuse_another
 
     @property
-    def instruments(self) -> Instruments:
-        """What the board has to follow llama.cpp with; a first use there may start an OpenCL device."""
-        return RemoteInstruments(
-            name=self.connecting.name,
-            use=lambda find: self._asked("instrument", lambda link: find(link.instruments)),
-        )
+    def name(self) -> str:
+        """The device's."""
+        return self.connecting.name
 
-    def open(self) -> None:
-        """Reach the board, and take it.
+    @property
+    def instruments(self) -> ProgramInstruments:
+        if self._instruments is None:
+            self._instruments = ProgramInstruments(board=self)
+        return self._instruments
 
-        Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
-        it; `LockedError` where somebody else has it.
-        """
-        if not self._link.is_open:
-            self._link.opened()
-            self.facts()
-            self.held()  # known then, whatever becomes of this link
+    @property
+    def engines(self) -> BoardEngines:
+        """The builds of llama.cpp there."""
+        return self._engines_of(self.program)
 
-    def held(self) -> Held:
-        """Return what having the board came to so far, and what became of the link."""
-        if self._link.is_open:
-            held = self._asked("held", ProgramLink.held)
-            self._held[self._link.n_lost] = held
-        return _joined((*self._held.values(), Held(notes=tuple(self._link.notes))))
+    def _engines_of(self, program: Program) -> BoardEngines:
+        if self._engines is None or self._engines[0] is not program:
+            self._engines = program, BoardEngines(ask=program.ask, bundle=program.bundle, cache_dir=program.cache_dir)
+        return self._engines[1]
 
-    def facts(self) -> BoardFacts:
-        """Describe the board; asked once, and kept."""
+    def asked(self, kind: str, ask: Callable[[], _Answer]) -> _Answer:
+        return self._link.use(lambda: understood(kind, lambda _: ask(), None))
+
+    def find_facts(self) -> BoardFacts:
+        return self._facts_of(self.program)
+
+    def _facts_of(self, program: Program) -> BoardFacts:
+        with program.files_of() as board:
+            machine = program.machine(board)
+            program.lay(board, limit_patterns(board.root), ())
+            identity = told_identity(
+                board.root,
+                properties=program.properties,
+                kept=lambda: program.ask("board_number"),
+                hostname=machine.hostname,
+                where=str(program.home),
+            )
+            return BoardFacts(
+                fingerprint=host_fingerprint(board.root, machine),
+                identity=identity,
+                hostname=machine.hostname,
+                default_threads=machine.default_threads,
+                usable_threads=machine.usable_threads,
+                cache_dir=program.cache_dir,
+                engine=self._engines_of(program).bundled(),
+                opencl_environment={},  # the board's own loader and vendors
+                load_average=round(float((read_line(board.root / "proc/loadavg") or "").partition(" ")[0]), 3),
+                clock_conditions=clock_conditions(board.root),
+                settable_governors=program.settable_governors(board),
+            )
+
+    def _refuse_another(self, program: Program) -> None:
         if self._facts is None:
-            self._facts = self._asked("facts", ProgramLink.facts)
-        return self._facts
+            return
+        now = understood("facts", self._facts_of, program)
+        if (now.identity, now.fingerprint) != (self._facts.identity, self._facts.fingerprint):
+            raise LinkError(f"{self.connecting.where}: another board answers than before, or it has changed")
 
-    def covariates(self) -> Mapping[str, float | None]:
-        """Return load, clock and temperature there as they are now."""
-        return self._asked("covariates", ProgramLink.covariates)
+    def machine(self) -> Machine:
+        return self.program.machine()
 
-    def competition(self) -> Competition:
-        """Let the program look for half a second at who else uses the processors there."""
-        return self._asked("competition", lambda link: link.competition())
+    @contextmanager
+    def run_folder(self, files: Path | None, *values: Any) -> Iterator[Path]:
+        """Give the folder there of a run, and get its files."""
+        run_files = self.program.files
+        with run_files.folder(*values, stays=files is not None) as folder:
+            yield folder
+            if files is not None:
+                run_files.bring(files)
 
-    def run(
-        self,
-        plan: Plan,
-        *,
-        extra_environment: Mapping[str, str] | None = None,
-        files: Path | None = None,
-        beside: Beside | None = None,
-        hear: Hear | None = None,
-        limit_s: float = WORKER_LIMIT_S,
-    ) -> dict[str, Any]:
-        """Run one plan in a fresh process there, and get its files."""
-        run = partial(
-            ProgramLink.run,
-            plan=plan,
-            extra_environment=extra_environment,
-            files=files,
-            beside=beside,
-            hear=hear,
-            limit_s=limit_s,
-        )
-        return self._asked("run", run)
+    def run_file(self, path: Path) -> Path:
+        return self.program.files.read(path)
 
-    def run_in_turns(
-        self,
-        plans: tuple[TurnsPlan, TurnsPlan],
-        *,
-        n_turns: int,
-        leader: int,
-        extra_environment: Mapping[str, str] | None = None,
-        own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
-        hear: Hear | None = None,
-        limit_s: float = WORKER_LIMIT_S,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Let two processes there take turns."""
-        run = partial(
-            ProgramLink.run_in_turns,
-            plans=plans,
-            n_turns=n_turns,
-            leader=leader,
-            extra_environment=extra_environment,
-            own_environments=own_environments,
-            hear=hear,
-            limit_s=limit_s,
-        )
-        return self._asked("run_in_turns", run)
+    def environment_of(self, plan: Plan, extra: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables of a worker there."""
+        usable = self.program.machine().usable_processors
+        return {"GGML_NO_BACKTRACE": "1", **pinning(plan, usable, self.program.variables), **extra}
 
-    def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
-        """Let the program start a process that measures shapes."""
+    def command_of(self, plan: Plan) -> tuple[list[str], list[str]]:
+        """Return no words: the program itself knows its bundle's libraries."""
+        library = self.engines.own_libraries.get(str(getattr(getattr(plan, "llama", plan), "library_dir", "")))
+        return [], [] if library is None else [f"--engine-library={library}"]
 
-        def started(link: ProgramLink) -> _KeptShapes:
-            return _KeptShapes(self._link, link, link.start_shapes(setup, limit_s=limit_s))
+    def own_kernels(self, environment: Mapping[str, str]) -> OwnKernels:
+        """Return what knows the board's OpenCL devices, and which outputs it has seen."""
+        from perfsuite.measure.launches.own_kernels import OwnKernels  # brings NumPy
 
-        return self._asked("start_shapes", started)
+        if self._kernels is None:
+            logs = self._own_cache / "logs" / self.name
+            self._kernels = OwnKernels(
+                read_there=self._kernel_source, log_dir=logs, cache_dir=str(self.program.cache_dir)
+            )
+        return self._kernels
+
+    def _kernel_source(self, path: Path) -> bytes:
+        if (content := self.engines.look(path)) is None:
+            raise OpenClError(f"{path}: is not on {self.name}; expected the kernels' sources there")
+        return content
+
+    def recording(self, pid: int, plan: LlamaPlan) -> EbpfRecording:
+        """Attach the helper there to a worker, which has checked that its llama.cpp is the build of the layout."""
+        from perfsuite.measure.board.told_worker import ToldRecorder  # few runs are traced
+        from perfsuite.measure.ebpf import helper_options, ready_recording, required_ebpf
+
+        ebpf, program = required_ebpf(plan), self.program
+        layout = self.instruments.layout_in(plan.library_dir)
+        arguments = helper_options(pid, ebpf, layout, machine=program.machine().architecture)
+        log = Path(ebpf.log_path).name
+        return ready_recording(ToldRecorder(program.ask, program=ebpf.helper, arguments=arguments, log=log))
+
+    def failed_run(self, error: Exception) -> Exception:
+        """Name the device where its OpenCL backend has failed."""
+        is_backends = isinstance(error, MeasurementError) and OPENCL_BACKEND in str(error)
+        return self.named(error) if is_backends else error
+
+    def named(self, error: Exception) -> Exception:
+        """Return an error of the board's as one that names it."""
+        if not isinstance(error, PerfsuiteError) or str(error).startswith(f"{self.name}: "):
+            return error
+        text = f"{self.name}: {error}"
+        try:
+            return type(error)(text)
+        except TypeError:  # one that carries more than its text
+            return MeasurementError(text)
 
     def independent_rates(
         self, n_threads: int, platform: str | None, tell: Callable[[str], None]
     ) -> tuple[IndependentRate, ...]:
-        """Let the program measure the board by the other programs that it has."""
+        """Measure the board by the other programs that it has."""
         tell("independent programs")
-        return self._asked("independent_rates", lambda link: link.independent_rates(n_threads, platform, tell))
+        return self.asked("independent_rates", lambda: self._independent_rates(n_threads, platform, tell))
+
+    def _independent_rates(
+        self, n_threads: int, platform: str | None, tell: Callable[[str], None]
+    ) -> tuple[IndependentRate, ...]:
+        from perfsuite.measure.board.program_programs import BoardPrograms  # looks through installed distributions
+
+        program = self.program
+        machine = program.machine()
+        programs = BoardPrograms(
+            ask=partial(program.ask, limit_s=WORKER_LIMIT_S),
+            run_plan=partial(run_bare, self),
+            architecture=machine.architecture,
+        )
+        with program.files_of(CACHE_FILES, ()) as board:
+            return programs.rates(n_threads, platform, tell, board.root, machine.memory_bytes)
 
     def set_governor(self, governor: str | None) -> None:
-        """Let the program set a governor, or restore what was there."""
         try:
-            self._asked("set_governor", lambda link: link.set_governor(governor))
+            super().set_governor(governor)
         except DeviceError as error:
-            raise on_board(self.connecting.name, error) from None
+            raise self.named(error) from None
 
-    def set_load(self, n_processes: int) -> None:
-        """Let the program keep so many processors busy."""
-        self._asked("set_load", lambda link: link.asked("set_load", {"n_processes": n_processes}))
+    @property
+    def _own_cache(self) -> Path:
+        return self.connecting.cache_dir or user_cache()
 
     def place_weights(self, weights: Weights) -> Path:
-        """Return the path there of the file with these weights, which is put there once; the board checks it."""
         if weights.identity not in self._placed:
-            self._placed[weights.identity] = self._asked("put_weights", lambda link: link.place_weights(weights))
+            self._placed[weights.identity] = self.asked("put_weights", lambda: self._put(weights))
         return self._placed[weights.identity]
 
+    def _put(self, weights: Weights) -> Path:
+        here = materialize(weights, cache_dir=self._own_cache / "models")
+        digest, limit_s = read_digest(here), self.connecting.limits.weights_s
+        path, is_there = self._put_path(digest, limit_s)
+        if not is_there:
+            self.connecting.tell(f"{self.name}: putting {here} there, once")
+            self.connecting.target.put(here, path, limit_s=limit_s)
+            path, is_there = self._put_path(digest, limit_s)
+        if not is_there:
+            raise LinkError(f"{self.connecting.where}: {here} did not arrive as {path}; run it again")
+        return Path(path)
+
+    def _put_path(self, digest: str, limit_s: float) -> tuple[str, bool]:
+        """Return where a file with a hash belongs, and whether it is there, whole."""
+        told = self.program.ask("put_weights", {"digest": digest}, limit_s)
+        return str(told["path"]), bool(told["is_there"])
+
     def find_engine(self, library_dir: Path | None) -> Engine:
-        """Find a llama.cpp there, by a folder of the board's."""
-        return self._asked("find_engine", lambda link: link.engines.find(library_dir))
+        return self.asked("find_engine", lambda: self.engines.find(library_dir))
 
     def keep(self, engine: Engine | None, version: str) -> str:
-        """Keep an engine of the board's, or the kernels of the suite here, in the board's own store."""
-        return self._asked("keep", lambda link: link.engines.keep(engine, version))
+        return self.asked("keep", lambda: self.engines.keep(engine, version))
 
     def kept_folder(self, engine_id: str) -> Path | None:
         """Return where it is there; None where it is not kept."""
-        return self._asked("kept_folder", lambda link: link.engines.kept_folder(engine_id))
+        return self.asked("kept_folder", lambda: self.engines.kept_folder(engine_id))
 
     def close(self) -> None:
-        """Let the program restore the board and end.
-
-        Raises `PerfsuiteError` where something could not be restored, or nobody knows: the link was lost.
-        """
-        is_own = self._link.is_open
+        """As `Board.close`, and let go of the way to it."""
         try:
-            held = self._link.end(limit_s=self.connecting.limits.end_s)
-            if held is not None and is_own:  # what another board has to say is nothing of this run
-                self._held[self._link.n_lost] = held
+            super().close()
         finally:
             self.connecting.target.close()
-
-    def _asked(self, kind: str, ask: Callable[[ProgramLink], _Answer]) -> _Answer:
-        """Ask the program; `LinkError` where what it answers cannot be read."""
-        return self._link.use(lambda link: understood(kind, ask, link))
-
-    def _refuse_another(self, link: ProgramLink) -> None:
-        """Refuse a board that is not the one of before, or not as it was."""
-        if self._facts is None:
-            return
-        now = understood("facts", ProgramLink.facts, link)
-        if (now.identity, now.fingerprint) != (self._facts.identity, self._facts.fingerprint):
-            where = self.connecting.target.text
-            raise LinkError(f"{where}: another board answers than before, or it has changed")
-
-
-class _KeptShapes:
-    """`ShapeSession` of a process there, which is gone with its link."""
-
-    def __init__(self, kept: KeptLink, own: ProgramLink, session: ShapeSession) -> None:
-        self._kept, self._own, self._session = kept, own, session
-        self.description: BenchDescription = session.description
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it can be asked."""
-        return self._session.is_open and self._kept.has(self._own)
-
-    def ask(self, question: Callable[..., _Answer], cases: Sequence[ShapeCase], /, **how: Any) -> _Answer:
-        """As `ShapeSession.ask`; a link that was lost is reached again, for the next process."""
-
-        def ask(link: ProgramLink) -> _Answer:
-            if link is not self._own:
-                raise MeasurementError("the process that measures shapes is gone; start another one")
-            return self._session.ask(question, cases, **how)
-
-        return self._kept.use(lambda link: understood("ask_shapes", ask, link))
-
-    def close(self) -> None:
-        """End the process; where the link is gone, it has ended with that."""
-        self._session.close()
-
-
-def _joined(said: Iterable[Held]) -> Held:
-    """Return what several programs said, one after the other; what more than one said, once."""
-    said = tuple(said)
-    return Held(
-        notes=tuple(dict.fromkeys(note for each in said for note in each.notes)),
-        problems=tuple(dict.fromkeys(problem for each in said for problem in each.problems)),
-    )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.plan import EbpfPlan, Plan
 
@@ -34,23 +32,6 @@ def placed_in(folder: Path, value: _Placed) -> _Placed:
         named = {each.name: getattr(value, each.name) for each in fields(value)}
         placed = replace(value, **{name: placed_in(folder, each) for name, each in named.items()})
     return placed  # type: ignore[no-any-return]
-
-
-@contextmanager
-def run_folder(files: Path | None) -> Iterator[Path]:
-    """Give a run its folder: the one in which somebody wants its files, or one that goes away.
-
-    Raises `MeasurementError` where it cannot be made.
-    """
-    if files is None:
-        with work_folder() as folder:
-            yield folder
-        return
-    try:
-        files.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MeasurementError(f"{files}: cannot be made ({error.strerror})") from None
-    yield files.absolute()
 
 
 def within_limit(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

@@ -1,37 +1,48 @@
-"""What a board was like while something ran on it, beside the payloads of what ran.
+"""What a board was like while something ran on it, beside the payload of what ran.
 
-    with watched(conditions) as told:
-        payload = run()
-    payload = {**payload, **told()}
-
-The looks belong to the process that waits for the workers. `perfsuite.device.stability.sampler` says how few files they
-read, how often, and that they keep off the processors that the conditions name.
+What must be read is found here, in a copy of the board's files, and named to its program. The looks that the program
+took are then written into the copy one after the other, and each is sampled as if it were now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfsuite.device.machine import Conditions
-
-if TYPE_CHECKING:
-    from perfsuite.device.stability.sampler import Sampling
+from perfsuite.device.stability.sampler import DEFAULT_RATE_HZ, MOST_READS, MOST_SAMPLES, Sampling, sampled
+from perfsuite.measure.board.mirror import Mirror
 
 #: Where a payload has the samples of the device that were taken beside it, and whether it was throttled meanwhile.
 DEVICE_SAMPLES = "device_samples"
 WAS_THROTTLED = "was_throttled"
 
 
-@contextmanager
-def watched(conditions: Conditions) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Sample the device while the context lasts; what is yielded tells afterwards what payloads get of it."""
-    from perfsuite.device.stability.sampler import sampling  # only whoever measures reads the device's state
+def asked_looks(board: Mirror, conditions: Conditions) -> tuple[Sampling, dict[str, Any]]:
+    """Return what samples will be made of, and what the program is asked to look at for them."""
+    found = sampled(board.root, zones=conditions.thermal_zones, processors=conditions.processors)
+    groups = [
+        [board.paths(each.files) for each in rotation.sources]
+        for rotation in (found.rates, found.heats, found.throttling)
+    ]
+    power = () if found.power is None else found.power.files
+    return found, {
+        "period_s": 1 / DEFAULT_RATE_HZ,
+        "most_reads": MOST_READS,
+        "most_looks": MOST_SAMPLES,
+        "power": board.paths(power),
+        "groups": groups,
+    }
 
-    with sampling(zones=conditions.thermal_zones, processors=conditions.processors) as seen:
-        yield lambda: seen_beside(seen)
+
+def replay(board: Mirror, found: Sampling, looks: Sequence[Mapping[str, Any]]) -> None:
+    """Take the samples of looks: the first and the last are of everything. `ValueError` where they are none."""
+    for place, look in enumerate(looks):
+        for path, content in look["reads"]:
+            board.write(path, content)
+        take = found.take_all if place in (0, len(looks) - 1) else found.take
+        take(int(look["at_ns"]))
 
 
 def seen_beside(seen: Sampling) -> dict[str, Any]:

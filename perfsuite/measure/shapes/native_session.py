@@ -33,7 +33,7 @@ _PIECE_BYTES, _PIECE_VALUES = 3 << 17, 8192
 
 
 class HeardWorker(Protocol):
-    """A worker that takes lines and answers them, as `perfsuite.measure.worker_lines.WaitingWorker`."""
+    """A worker that takes lines and answers them, as `perfsuite.measure.board.told_worker.ToldWorker`."""
 
     task: str
 

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from perfsuite.errors import PerfsuiteError, ShapeCrashError, ShapeError
+from perfsuite.measure.board.runs import turn_order
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
-from perfsuite.measure.turns import turn_order
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: What the launches of a sample should take together, waiting included, of the fastest operation that is compared.

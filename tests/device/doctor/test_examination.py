@@ -12,7 +12,6 @@ import pytest
 
 from perfsuite.device.doctor.examination import examine
 from perfsuite.device.doctor.gathering import bundle_state, gather
-from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import Conditions
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
@@ -21,6 +20,7 @@ from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import BundledEngine, BundleManifest
 from tests.conftest import Golden
+from tests.device_lock import owner_called
 
 from .device_facts import INSTALLED, STATE, facts
 
@@ -71,7 +71,7 @@ def unfit(**changed: Any) -> Any:
     return replace(STATE, installed=replace(INSTALLED, **changed))
 
 
-LOCK = LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")
+LOCK = owner_called("ann", run_id="r1", purpose="pytest --device=bench")
 LEFT = replace(STATE, restore_file="/home/pi/.cache/perfsuite/device/restore.json")
 BUSY = replace(STATE, is_busy=True, opencl_problem=None, lock=LOCK)
 LLAMA = "LLAMA_CPP_LIB_PATH: /opt/llama: is not a folder; expected a checkout"

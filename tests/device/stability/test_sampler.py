@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.device.stability.sampler import MOST_GAP_NS, Sample, energy_joules, joules_per_token, sampling
+from perfsuite.device.stability.sampler import MOST_GAP_NS, Sample, Sampling, energy_joules, joules_per_token, sampled
 from tests.sys_trees import plant, put
 
 S = 1_000_000_000
@@ -103,22 +102,18 @@ ZONE = "sys/class/thermal/thermal_zone0/temp"
 COOLER = "sys/class/thermal/cooling_device1/cur_state"
 
 
-def test_a_run_is_covered_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    before_ns = time.monotonic_ns()
-    with sampling(plant("orangepi5", tmp_path), rate_hz=50) as found:
-        start_ns = time.monotonic_ns()
-        time.sleep(0.2)
-        end_ns = time.monotonic_ns()
-    at_ns = [each.at_ns for each in found.samples]
-    assert before_ns <= at_ns[0] <= start_ns
-    assert end_ns <= at_ns[-1] <= time.monotonic_ns()
-    assert at_ns == sorted(at_ns)
-    assert len(at_ns) >= 4
+@contextmanager
+def sampling(root: Path, **counted: Any) -> Iterator[Sampling]:
+    """Take a sample of everything before and after."""
+    found = sampled(root, **counted)
+    found.take_all()
+    yield found
+    found.take_all()
 
 
 def test_samples_follow_the_device(tmp_path: Path) -> None:
     root = plant("orangepi5", tmp_path)
-    with sampling(root, rate_hz=0.01, zones=("soc-thermal",), processors=(6,)) as found:
+    with sampling(root, zones=("soc-thermal",), processors=(6,)) as found:
         put(root, ZONE, "80000")
         put(root, COOLER, "3")
         put(root, "sys/devices/system/cpu/cpufreq/policy6/scaling_cur_freq", "1200000")
@@ -132,24 +127,22 @@ def test_a_counter_that_grows_is_throttling(tmp_path: Path) -> None:
     """On x86 only the growth tells; what is not known stays None."""
     count = "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
     put(tmp_path, count, "7")
-    with sampling(tmp_path, rate_hz=0.01) as still:
+    with sampling(tmp_path) as still:
         pass
-    with sampling(tmp_path, rate_hz=0.01) as grown:
+    with sampling(tmp_path) as grown:
         put(tmp_path, count, "8")
-    with sampling(plant("rubikpi", tmp_path / "other"), rate_hz=0.01) as cool:
+    with sampling(plant("rubikpi", tmp_path / "other")) as cool:
         pass
-    with sampling(tmp_path / "nothing", rate_hz=0.01) as unknown:
+    with sampling(tmp_path / "nothing") as unknown:
         pass
     assert [each.was_throttled for each in (still, grown, cool, unknown)] == [False, True, False, None]
 
 
 def test_the_power_of_a_run_is_its_energy(tmp_path: Path) -> None:
-    with sampling(plant("pixel8pro", tmp_path), rate_hz=50) as found:
-        start_ns = time.monotonic_ns()
-        time.sleep(0.2)
-        end_ns = time.monotonic_ns()
-    expected = 0.8125 * 3.998 * (end_ns - start_ns) / 1e9
-    assert energy_joules(found.samples, start_ns, end_ns) == pytest.approx(expected)
+    found = sampled(plant("pixel8pro", tmp_path))
+    for at_ns in range(0, 5 * S, S // 2):
+        found.take_all(at_ns)
+    assert energy_joules(found.samples, S, 4 * S) == pytest.approx(0.8125 * 3.998 * 3)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +165,7 @@ def test_what_a_sample_costs_is_known(
         look()
         return len([path for path in opened if path.startswith(f"{tmp_path}/sys")])
 
-    with sampling(plant(board, tmp_path), rate_hz=0.01) as found:
+    with sampling(plant(board, tmp_path)) as found:
         monkeypatch.setattr("os.open", counted)
         seen = max(cost(found.take) for _ in range(20)), cost(found.take_all)
         monkeypatch.undo()
@@ -181,7 +174,7 @@ def test_what_a_sample_costs_is_known(
 
 def test_what_is_read_in_turns_is_seen_within_three_seconds(tmp_path: Path) -> None:
     root = plant("orangepi5", tmp_path)
-    with sampling(root, rate_hz=0.01) as found:
+    with sampling(root) as found:
         put(root, ZONE, "97000")
         put(root, COOLER, "3")
         for _ in range(6):
@@ -191,27 +184,3 @@ def test_what_is_read_in_turns_is_seen_within_three_seconds(tmp_path: Path) -> N
     assert max(each.temperature_celsius or 0.0 for each in found.samples) == 97.0
     assert [found.samples[at].is_throttled for at in (0, 6, -1)] == [False, True, False]
     assert found.was_throttled is True
-
-
-def test_a_run_that_fails_ends_the_thread(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), sampling(plant("rubikpi", tmp_path), rate_hz=50) as found:
-        raise KeyError
-    assert len(found.samples) >= 2
-    assert "sampling" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_the_thread_leaves_the_processors_that_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where others are left; one that cannot go stays."""
-    asked = list[set[int]]()
-
-    def refuse(_: int, processors: set[int]) -> None:
-        asked.append(processors)
-        raise OSError(22, "Invalid argument")
-
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
-    monkeypatch.setattr("os.sched_setaffinity", refuse)
-    for used in ((1, 2), (0, 1, 2, 3), ()):
-        with sampling(tmp_path, rate_hz=50, processors=used) as found:
-            time.sleep(0.05)
-        assert len(found.samples) >= 2
-    assert asked == [{0, 3}]

@@ -16,6 +16,7 @@ from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import TurnsPlan
+from perfsuite.testing.workers import replace_turns
 from tests.command_streams import Refused
 from tests.fake_device import CEILINGS
 from tests.synthetic_plans import CONTENDED, QUIET
@@ -67,7 +68,7 @@ def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own_
     monkeypatch.setattr(Builder, "engine", build)
     monkeypatch.setattr(Builder, "check", lambda *_: None)
     monkeypatch.setattr(Builder, "n_changes", lambda *_: 0)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
+    replace_turns(monkeypatch, found.run)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.LocalBoard.run", lambda *given, **named: found.try_once(*given, **named)
     )

@@ -19,6 +19,7 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.calibrate import CalibrationRun
 from perfsuite.measure.ceiling_store import find_calibration
 from perfsuite.measure.plan import Plan, ProbePlan
+from perfsuite.testing.workers import replace_workers
 from tests.command_streams import Streams
 from tests.synthetic_calibration import calibration, composition
 
@@ -62,7 +63,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> list[CalibrationRu
         raise MeasurementError("it says no graphs")
 
     monkeypatch.setattr("perfsuite.experiments.calibration.command.engine_graphs", says_none)
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", probed)
+    replace_workers(monkeypatch, probed)
     return asked
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord
+from perfsuite.testing.workers import replace_turns
 from tests.fake_device import stretched
 from tests.synthetic_plans import QUIET
 
@@ -45,7 +47,7 @@ class Device:
 @pytest.fixture
 def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Device:
     found = Device(stored_payload)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
+    replace_turns(monkeypatch, found.run)
     return found
 
 
@@ -94,21 +96,10 @@ def test_an_operator_is_slowed_on_the_new_side(device: Device) -> None:
 def test_a_load_is_switched_on_half_way_and_off_again(
     device: Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Busy loops begin after half of the first look, one a thread, and none is left behind."""
-    started: list[Any] = []
-
-    class Busy:
-        def __init__(self, command: list[str]) -> None:
-            self.n_pairs, self.is_over = device.n_pairs, False
-            started.append(self)
-
-        def kill(self) -> None:
-            self.is_over = True
-
-        def wait(self) -> None:
-            assert self.is_over
-
-    monkeypatch.setattr("perfsuite.measure.board.load.subprocess.Popen", Busy)
+    """It begins after half of the first look, with one process a thread, and ends."""
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(LocalBoard, "set_load", lambda _, n_processes: asked.append((device.n_pairs, n_processes)))
     certify("--runs=1", "--no-same", "--load", "--threads=3", "--json")
-    assert [(each.n_pairs, each.is_over) for each in started] == [(3, True)] * 3
+    (begin, *_, (_, last)) = asked
+    assert (begin, last) == ((3, 3), 0)
     assert json.loads(capsys.readouterr().out)["loaded_false_alarms"]["k"] == 0

@@ -19,6 +19,7 @@ from perfsuite.experiments.fidelity.command_published import run_published
 from perfsuite.experiments.fidelity.experiment import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.measure.plan import DevicesPlan
+from perfsuite.testing.workers import replace_workers
 from tests.command_streams import Streams
 from tests.conftest import Golden
 from tests.synthetic_fidelity import row
@@ -90,7 +91,7 @@ class Recorder:
 def recorder(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Recorder:
     found = Recorder()
     monkeypatch.setattr("perfsuite.experiments.fidelity.command.record_fidelity", found.record)
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.look_for)
+    replace_workers(monkeypatch, found.look_for)
     return found
 
 

@@ -21,6 +21,7 @@ from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import OpenClBackend, set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.testing.workers import replace_workers
 from perfsuite.trace.placement import PROCESSOR_BACKEND
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import materialize, resolve
@@ -59,7 +60,7 @@ class Processes:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
     found = Processes()
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
+    replace_workers(monkeypatch, found.run)
     return found
 
 

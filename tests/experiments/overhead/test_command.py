@@ -16,6 +16,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
 from perfsuite.records.events import Phase
+from perfsuite.testing.workers import replace_workers
 from perfsuite.verdict.significance import paired_ratio
 from tests.command_streams import Refused, Streams
 from tests.synthetic_opencl_backend import opencl_backend
@@ -31,7 +32,7 @@ def plans(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> list[OverheadPlan
         quiet = {"wall_ns": 1, "running_ns": 3, "waiting_ns": 1, "steal_ratio": None, "others_ratio": None}
         return {"plain_ns": [1000] * plan.n_pairs, "recorded_ns": [1100] * plan.n_pairs, "contention": quiet}
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", answer)
+    replace_workers(monkeypatch, answer)
     return given
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.experiment import case_name, judge_overhead
 from perfsuite.experiments.overhead.measurement import COST_PHASES, Comparison, Overhead
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.significance import PairedRatio
@@ -74,14 +71,10 @@ def test_each_governor_is_compared_under(
 ) -> None:
     chosen: list[str | None] = []
 
-    @contextmanager
-    def governor_set(name: str | None, *, folder: Path) -> Iterator[None]:
-        assert folder.name == STATE_FOLDER  # where the next run looks for what a killed one has left
-        chosen.append(name)
-        yield
-
-    monkeypatch.setattr("perfsuite.measure.board.local_board.settable_governors", lambda: ("performance", "powersave"))
-    monkeypatch.setattr("perfsuite.measure.board.local_board.governor_set", governor_set)
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.settable_governors", lambda _: ("performance", "powersave")
+    )
+    monkeypatch.setattr(LocalBoard, "set_governor", lambda board, name: chosen.append(name))
     runs("--perf-overhead", "-k", "overhead and callback and decode")
     assert chosen == ["performance", None, "powersave", None]
     judgements = runs.plain()["cases"]

@@ -19,18 +19,19 @@ from perfsuite.experiments.overhead.measurement import (
     overhead_ratios,
 )
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.live import Delivery
-from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
-from perfsuite.records.live import LiveEnd, LiveToken, to_line
+from perfsuite.records.live import LiveEnd, LiveToken
+from perfsuite.testing.workers import replace_turns
 from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
 HERE = LocalBoard(cache_dir=Path("nowhere"))
 
 
 class Workers:
-    """Answers every pair from a stored record; the new side's worker offers a token at its socket."""
+    """Answers every pair from a stored record; the new side's worker sends a token."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         self.payload = payload
@@ -38,30 +39,29 @@ class Workers:
         self.contention = self.live_contention = QUIET
         self.is_silent = False
 
-    def run(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    def run(
+        self, plans: tuple[TurnsPlan, TurnsPlan], *, hear: Hear, **_: object
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         self.plans += [plan.llama for plan in plans]
         if not self.is_silent:
-            self._offer(plans[1].llama)
+            self._offer(plans[1].llama, hear)
         old, new = (
             {**self.payload, "contention": contention} for contention in (self.contention, self.live_contention)
         )
         return old, new
 
-    def _offer(self, plan: LlamaPlan) -> None:
+    def _offer(self, plan: LlamaPlan, hear: Hear) -> None:
         assert plan.live_socket is not None
-        with open_server(Path(plan.live_socket)) as server:
-            while not server.has_subscribers:
-                server.wait(30)
-            token = LiveToken(repetition=0, step=0, token=0, latency_ns=1, end_ns=1, tokens_per_s=1.0)
-            end = LiveEnd(end_ns=2, is_complete=True, n_phases=1, n_tokens=1, n_kernels=0)
-            server.publish([to_line(token), to_line(end)])
-            server.flush(30)
+        token = LiveToken(repetition=0, step=0, token=0, latency_ns=1, end_ns=1, tokens_per_s=1.0)
+        end = LiveEnd(end_ns=2, is_complete=True, n_phases=1, n_tokens=1, n_kernels=0)
+        for each in (token, end):
+            hear(Delivery(record=each, arrival_ns=2, delay_ns=1))
 
 
 @pytest.fixture
 def workers(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Workers:
     found = Workers(stored_payload)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
+    replace_turns(monkeypatch, found.run)
     return found
 
 
@@ -126,7 +126,7 @@ def test_each_side_has_its_own_plan_and_environment(monkeypatch: pytest.MonkeyPa
         old, new = record(prefill=[[100]] * 4), record(prefill=[[102]] * 4)
         return tuple({"engine": each.to_plain(), "contention": QUIET} for each in (old, new))
 
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run)
+    replace_turns(monkeypatch, run)
     environments, order = ({"A": "1"}, {"B": "2"}), random.Random(1)
     found = measure_overhead(
         (PLAN, PLAN), find_profile("host"), HERE, n_pairs=6, environments=environments, order=order

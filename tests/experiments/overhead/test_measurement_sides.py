@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from perfsuite.device.machine import Machine
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
 from perfsuite.experiments.overhead.measurement import (
@@ -28,6 +29,7 @@ from perfsuite.measure.plan import EbpfOverheadPlan, LlamaPlan
 from perfsuite.records.engine_trace import EventKind, ProbeCost
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.testing.engine_traces import engine_trace, event
+from perfsuite.testing.workers import replace_workers
 from perfsuite.workload.weights import materialize, resolve
 from tests.synthetic_opencl_backend import opencl_backend, opencl_plan
 
@@ -153,9 +155,10 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
         trace = engine_trace([event(EventKind.TOKEN, 0, 10)], probe_costs=costs, n_lost=3)
         return RecorderTrace(payload={"engine": record.to_plain()}, trace=trace)
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", worker)
+    replace_workers(monkeypatch, worker)
     monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.traced_by_ebpf", traced)
-    monkeypatch.setattr("perfsuite.measure.board.local_board.usable_threads", lambda: 2)
+    two = replace(Machine.here(), usable_processors=(0, 1))
+    monkeypatch.setattr(LocalBoard, "machine", lambda _: two)
     board = LocalBoard(cache_dir=tmp_path)
     cost = measure_ebpf_cost("ebpf-operator", plan, tmp_path / "helper", board, n_pairs=20)
     assert asked[0].llama.ebpf is not None

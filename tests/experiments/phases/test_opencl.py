@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perfsuite.device.stability import sampler
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import operator_cases
 from perfsuite.measure.plan import LlamaPlan
@@ -20,7 +19,7 @@ from perfsuite.records.observation import read_observation
 from perfsuite.records.opencl_commands import OpenClTrace
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from tests.conftest import STORED_MODEL
-from tests.fake_device import HostRuns
+from tests.fake_device import HostRuns, watch_on
 from tests.fake_opencl import SCENARIO, FakeOpenCl
 from tests.synthetic_opencl_run import GAP_NS, PASS_NS
 from tests.sys_trees import plant
@@ -38,8 +37,7 @@ def test_an_opencl_run_measures_phases_operators_and_kernels_by_its_commands(
     runs: HostRuns, fake_opencl: FakeOpenCl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Kernels sum to their executions, operators to what they occupy; each process has a layout, a clock and tokens."""
-    tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
-    monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
+    watch_on(plant("orangepi5", tmp_path / "board"), monkeypatch)
     result = runs()
     assert result.ret == 0
     found = runs.cases()

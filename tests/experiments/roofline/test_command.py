@@ -16,6 +16,7 @@ from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, read_roofline, write_roofline
 from perfsuite.experiments.roofline.experiment import RooflineRequest
 from perfsuite.measure.plan import LlamaPlan, Plan, ProbePlan
+from perfsuite.testing.workers import replace_workers
 from tests.command_streams import Refused, Streams
 from tests.fake_device import FakeDevice, fake_device
 from tests.synthetic_roofline import memory_record, roofline_run, row, survey
@@ -183,7 +184,7 @@ def test_ceilings_that_cannot_be_taken_again_lose_nothing(
             raise MeasurementError("probe: no memory")
         return answer(plan, **options)
 
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    replace_workers(monkeypatch, run)
     assert main(["roofline", MODEL, "--threads=2", "--sweep=precision"]) == 0
     assert "the ceilings were not measured again: probe: no memory" in capsys.readouterr().err
     (path,) = kept(tmp_path)

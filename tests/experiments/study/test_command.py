@@ -20,6 +20,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.testing.workers import replace_workers
 from tests.command_streams import Refused, Streams, write_phase_run
 from tests.synthetic_plans import QUIET
 
@@ -47,7 +48,7 @@ def test_a_prompt_must_fit_what_the_model_was_trained_for(plan: StudyPlan, tmp_p
 
 def test_latencies_are_by_run(plan: StudyPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An input token takes a second over prompts of 8, 16 and 8; an output token what its quantisation takes."""
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", answer)
+    replace_workers(monkeypatch, answer)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / weights.name
     )

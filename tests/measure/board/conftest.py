@@ -16,10 +16,10 @@ from perfsuite import __version__
 from perfsuite.device.machine import NO_CONDITIONS, Conditions
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
-from perfsuite.measure.board.connecting import Connecting, LinkLimits
+from perfsuite.measure.board.connecting import LinkLimits
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
-from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.board.remote_board import RemoteBoard, TargetConnecting
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import (
     find_worker,
@@ -133,7 +133,7 @@ class BoardHome:
         return Hello(claim=claim, conditions=conditions)
 
     def board(self, limits: LinkLimits = QUICK, hello: Hello | None = None) -> RemoteBoard:
-        connecting = Connecting(
+        connecting = TargetConnecting(
             name="board",
             target=open_target(self.reach),
             home=str(self.folder),

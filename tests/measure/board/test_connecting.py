@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.lock import lock_holder
 from perfsuite.errors import LinkError
+from tests.device_lock import lock_holder
 
 from ...board_links import LinkedBoard
 from .conftest import BoardHome
@@ -24,8 +24,7 @@ def test_a_link_that_is_cut_comes_back(linked: BoardHome, is_programs: bool) -> 
     board = linked.board()
     board.open()
     before = linked.pid
-    link = board._link._link
-    assert link is not None
+    link = board.program.link
     if is_programs:
         linked.end()
     else:

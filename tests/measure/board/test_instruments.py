@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,9 +69,5 @@ def test_a_load_ends_with_who_asked_for_it(own_board: LocalBoard) -> None:
 
 
 def busy_loops() -> list[int]:
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if process.cmdline()[-1:] == ["while True: pass"]:
-                found.append(process.pid)
-    return found
+    """Return children of the program, which is a child of this process."""
+    return [each.pid for program in psutil.Process().children() for each in program.children()]

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from perfsuite.device.lock import lock_holder
 from perfsuite.measure.board.frames import Frames, packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
 from perfsuite.measure.plan import dump_plan
+from tests.device_lock import lock_holder
 
 from ..conftest import is_gone, wait_until
 from .conftest import ANY, FOREVER_S, BoardHome
@@ -46,7 +46,14 @@ class Desk:
 def busy(home: BoardHome) -> Desk:
     home.install(f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait')
     desk = Desk(home, home.hello().to_plain())
-    asked = {"plan": dump_plan(ANY), "environment": {}, "options": [], "limit_s": FOREVER_S, "looks": None}
+    asked = {
+        "plan": dump_plan(ANY),
+        "environment": {},
+        "command": [],
+        "options": [],
+        "limit_s": FOREVER_S,
+        "looks": None,
+    }
     desk.say({"kind": "run", "id": 2, "arguments": asked})
     assert home.worker_pid
     return desk

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ def test_it_describes_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert facts.fingerprint == host_fingerprint()
     assert board.facts() is facts
     monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.host_fingerprint", lambda: {**facts.fingerprint, "governor": "another"}
+        "perfsuite.measure.board.local_board.host_fingerprint", lambda _: {**facts.fingerprint, "governor": "another"}
     )
     assert board.facts() is facts
     board.open()
@@ -33,13 +32,11 @@ def test_it_describes_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     board.close()
 
 
-def test_a_board_at_the_end_of_a_link_is_kept_by_its_identity(tmp_path: Path) -> None:
-    """This machine is not: what is kept of it is that of its kind, though it has a name as well."""
+def test_this_machine_is_kept_by_its_kind(tmp_path: Path) -> None:
+    """What is kept of it is that of its kind, though it has a name as well."""
     here = LocalBoard(cache_dir=tmp_path)
-    facts = here.facts()
-    for board, kept_by in ((here, None), (replace(here, is_local=False), facts.identity)):
-        name = board_name(board)
-        assert (name.identity, name.hostname, name.kept_by) == (facts.identity, facts.hostname, kept_by)
+    facts, name = here.facts(), board_name(here)
+    assert (name.identity, name.hostname, name.kept_by) == (facts.identity, facts.hostname, None)
 
 
 @pytest.mark.parametrize("way", ["local", "ssh", "adb"])

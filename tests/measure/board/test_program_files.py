@@ -67,4 +67,4 @@ def test_no_file_elsewhere_is_told(home: BoardHome, board: RemoteBoard, tmp_path
 
 
 def asked(board: RemoteBoard, kind: str, **arguments: Any) -> Any:
-    return board._link.use(lambda link: link.asked(kind, arguments))
+    return board.program.ask(kind, arguments)

@@ -14,9 +14,10 @@ from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.measure.board.program_instruments import _chosen_helper
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.board.run_folder import RUN_FOLDER
+from perfsuite.measure.board.runs import RunPlace
 from perfsuite.measure.engine_memory import engine_cpu_features
 from perfsuite.measure.launch import READY_MARK
-from perfsuite.measure.led_worker import LedWorker, Place
+from perfsuite.measure.led_worker import LedWorker
 from perfsuite.measure.native import PHASE_TRACER_LIBRARY, build_phase_tracer
 from perfsuite.measure.plan import EbpfOverheadPlan, EbpfPlan, LlamaPlan, StepsPlan, dump_record
 from perfsuite.measure.tensor_layout import tensor_layout
@@ -100,22 +101,22 @@ STEPS = (
 )
 
 
-def lead(monkeypatch: pytest.MonkeyPatch, steps: Callable[[LedWorker, Place], Any], limit_s: float = 20.0) -> None:
-    def led(plan: LlamaPlan, place: Place, _: float) -> dict[str, Any]:
+def lead(monkeypatch: pytest.MonkeyPatch, steps: Callable[[LedWorker, RunPlace], Any], limit_s: float = 20.0) -> None:
+    def led(plan: LlamaPlan, place: RunPlace, _: float) -> dict[str, Any]:
         with LedWorker(place.worker(StepsPlan(llama=plan)), limit_s=limit_s) as worker:
             return {"steps": steps(worker, place), **worker.payload()}
 
-    monkeypatch.setattr("perfsuite.measure.board.program_runs.lead_of", lambda plan: led)
+    monkeypatch.setattr("perfsuite.measure.led_worker.lead_of", lambda plan: led)
 
 
 def test_steps_are_told_and_answered(home: BoardHome, board: RemoteBoard, monkeypatch: pytest.MonkeyPatch) -> None:
     (home.folder / "record").write_bytes(dump_record("steps", {"engine": {}}))
     home.install(STEPS)
 
-    def steps(worker: LedWorker, place: Place) -> Any:
+    def steps(worker: LedWorker, place: RunPlace) -> Any:
         said = [worker.ask("one 1"), worker.ask("two")]
         assert Path(f"/proc/{worker.pid}").exists()
-        return [*said, place.file(Path(f"{RUN_FOLDER}/log")).read_text().split("\n")]
+        return [*said, place.board.run_file(Path(f"{RUN_FOLDER}/log")).read_text().split("\n")]
 
     lead(monkeypatch, steps)
     payload = board.run(LLAMA, extra_environment={"LOG": str(RUN_FOLDER / "log")})

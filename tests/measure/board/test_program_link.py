@@ -6,23 +6,19 @@ import json
 import os
 import subprocess
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfsuite.device.covariates import device_covariates
-from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.machine import Conditions
-from perfsuite.device.stability.restore_file import restore_leftovers
-from perfsuite.device.stability.sampler import sampling
+from perfsuite.device.stability.sampler import sampled
 from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
-from perfsuite.measure.board.holding import held
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.program import machine_of
 from perfsuite.measure.board.program_engines import ENGINE_FILE
-from perfsuite.measure.board.program_machine import machine_of
 from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import (
@@ -31,8 +27,9 @@ from perfsuite.measure.plan import (
 )
 from perfsuite.records.whole_file import file_digest
 from perfsuite.workload.weights import materialize, resolve
+from tests.device_lock import LOCK_NAME, hold_lock, lock_holder
 
-from ...sys_trees import BOARDS, SMALL_CORES_OFF, governors, plant, put
+from ...sys_trees import BOARDS, SMALL_CORES_OFF, governors, plant
 from ..conftest import is_gone
 from .conftest import ANY, LLAMA, PROGRAM, BoardHome, OnTree, Opened, rooted
 
@@ -48,9 +45,9 @@ def home(bundled: BoardHome) -> BoardHome:
 
 
 def other_board(home: BoardHome, run_id: str = "run-1") -> LocalBoard:
-    """Return the same board as this machine's suite would have it: the same locks and cache."""
-    conditions, claim, cache_dir = Conditions(), home.hello(run_id=run_id).claim, home.folder / "cache" / "perfsuite"
-    return LocalBoard(cache_dir=cache_dir, hold=partial(held, conditions, claim, lambda _: None, cache_dir=cache_dir))
+    """Return the same board as this machine would have it: the same locks and cache."""
+    claim, cache_dir = home.hello(run_id=run_id).claim, home.folder / "cache" / "perfsuite"
+    return LocalBoard(cache_dir=cache_dir, claim=claim)
 
 
 def test_each_excludes_the_other(home: BoardHome, opened: Opened) -> None:
@@ -72,36 +69,26 @@ def test_each_excludes_the_other(home: BoardHome, opened: Opened) -> None:
     assert str(told_back.value).partition(" since ")[0] == shape
 
 
-def refused_alike(home: BoardHome, error: type[PerfsuiteError], told: str) -> str:
-    """Let a board be refused by its program and by the suite in Python; return the line, which is one."""
-    lines = []
-    for each in (home.board(), other_board(home)):
-        with pytest.raises(error, match=told) as caught:
-            each.open()
-        lines.append(str(caught.value))
-    assert lines[0] == lines[1]
-    return lines[0]
-
-
 @pytest.mark.long_but_first
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"user": 1}', b"[" * 20_000, b'{"user": "\\u001b"}'])
-def test_nonsense_in_the_lock_is_told_as_python_tells_it(home: BoardHome, content: bytes) -> None:
-    with hold_lock(LockOwner.here(user="anna", host="desk", run_id="1", purpose="a test"), folder=home.locks):
+def test_nonsense_in_the_lock_is_one_line(home: BoardHome, content: bytes) -> None:
+    with hold_lock(folder=home.locks):
         (home.locks / LOCK_NAME).write_bytes(content)
-        assert refused_alike(home, LockedError, "does not say whose it is").isprintable()
+        with pytest.raises(LockedError, match="does not say whose it is") as caught:
+            home.board().open()
+    assert str(caught.value).isprintable()
 
 
-def test_what_is_no_lock_is_told_as_python_tells_it(home: BoardHome) -> None:
+def test_what_is_no_lock_is_refused(home: BoardHome) -> None:
     """No link is followed."""
     (home.locks / LOCK_NAME).symlink_to(home.folder / "other")
-    refused_alike(home, DeviceError, r"is not a lock of perfsuite's.*; remove it")
+    with pytest.raises(DeviceError, match=r"is not a lock of perfsuite's.*; remove it"):
+        home.board().open()
     assert not (home.folder / "other").exists()
 
 
-@pytest.mark.parametrize(("lent", "is_restored_by_python"), [(None, True), (None, False), ("ondemand", False)])
-def test_a_killed_program_leaves_what_the_next_one_restores(
-    on_tree: OnTree, opened: Opened, lent: str | None, is_restored_by_python: bool
-) -> None:
+@pytest.mark.parametrize("lent", [None, "ondemand"])
+def test_a_killed_program_leaves_what_the_next_one_restores(on_tree: OnTree, opened: Opened, lent: str | None) -> None:
     """The next run gives the board's own governors back, whatever was set in between."""
     root = rooted(home := on_tree("rubikpi"))
     before = governors(root)
@@ -114,16 +101,12 @@ def test_a_killed_program_leaves_what_the_next_one_restores(
         first.close()
     assert is_gone(home.pid)
     assert set(governors(root)) == {lent or "performance"}
-    if is_restored_by_python:
-        put(root, BOOT_ID, Path("/", BOOT_ID).read_text().strip())
-        lines = restore_leftovers(home.folder / "cache" / "perfsuite" / "device", root)
-    else:
-        lines = opened(home).held().notes
+    lines = opened(home).held().notes
     assert governors(root) == before
     assert any("left by a run that was killed: " in each and each.endswith("restored to 'schedutil'") for each in lines)
 
 
-def test_what_python_left_is_restored(on_tree: OnTree, opened: Opened) -> None:
+def test_what_an_earlier_run_left_is_restored(on_tree: OnTree, opened: Opened) -> None:
     root = rooted(home := on_tree("rubikpi"))
     path = root / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
     before = path.read_text().strip()
@@ -226,8 +209,8 @@ def test_samples_are_those_that_the_board_would_take(on_tree: OnTree, opened: Op
     root = rooted(home := on_tree(name))
     (home.folder / "record").write_bytes(dump_record("llama", {"worker": "done"}))
     home.install('sleep 1.2; cp "$(dirname "$0")/record" "$last"')
-    with sampling(root) as seen:
-        pass
+    seen = sampled(root)
+    seen.take_all()
     payload = opened(home).run(LLAMA)
     here = seen.samples[0]
     assert payload["worker"] == "done"

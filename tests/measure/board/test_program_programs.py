@@ -39,4 +39,4 @@ def test_no_other_program_is_run(bundled: BoardHome, opened: Opened) -> None:
     asked = {"name": "sh", "arguments": ["-c", "true"], "environment": {}, "limit_s": 1.0, "file_option": None}
     for kind in ("find_program", "run_program"):
         with pytest.raises(MeasurementError, match=r"asked for the program 'sh'; known are likwid-bench, stream, clpe"):
-            board._link.use(lambda link, kind=kind: link.asked(kind, asked))
+            board.program.ask(kind, asked)

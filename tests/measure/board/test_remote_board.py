@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.lock import LOCK_NAME, lock_holder
 from perfsuite.device.machine import Conditions
 from perfsuite.device.setup.bundle_scripts import OLD_SETUP
 from perfsuite.device.stability.sampler import Sample
@@ -25,6 +24,7 @@ from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.whole_file import file_digest
 from perfsuite.workload.weights import materialize, resolve
+from tests.device_lock import LOCK_NAME, lock_holder
 
 from ..conftest import is_gone
 from .conftest import ANY, QUICK, BoardHome

@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfsuite.device.machine import Conditions
-from perfsuite.device.stability import sampler
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.watching import Watched
-from perfsuite.measure.plan import KernelPlan, TurnsPlan
+from perfsuite.measure.launch import READY_MARK
+from perfsuite.measure.plan import IndependentPlan, TurnsPlan, dump_record
 from tests.sys_trees import plant, put
 
-from .conftest import ANY, LLAMA
-
-KERNELS = KernelPlan(
-    case_ids=(),
-    platform=None,
-    n_repetitions=1,
-    budget_ns=7_000_000_000,
-    seed=0,
-    log_dir="/log",
-    n_threads=1,
-)
+from ..conftest import Child
+from .conftest import LLAMA
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An Orange Pi, whose files are sampled in place of this machine's, and whose clock drops while workers run."""
+def board(tmp_path: Path, child: Child) -> Iterator[LocalBoard]:
+    """This machine, with the files of an Orange Pi, whose clock drops while workers run."""
     tree = plant("orangepi5", tmp_path / "board")
-    sample = sampler.sampling
-    monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
-
-    def worker(*_: object, **__: object) -> dict[str, Any]:
-        put(tree, "sys/devices/system/cpu/cpufreq/policy4/scaling_cur_freq", "1200000")
-        put(tree, "sys/class/thermal/cooling_device1/cur_state", "3")
-        return {"worker": "done"}
-
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", worker)
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", lambda *_, **__: (worker(), worker()))
-    return tree
-
-
-@pytest.fixture
-def board(root: Path, tmp_path: Path) -> LocalBoard:
-    return LocalBoard(cache_dir=tmp_path, conditions=Conditions(processors=(4, 5)))
+    for task in ("llama", "turns", "independent"):
+        put(tmp_path, task, dump_record(task, {"worker": "done"}))
+    child(
+        f"echo 1200000 > {tree}/sys/devices/system/cpu/cpufreq/policy4/scaling_cur_freq; "
+        f"echo 3 > {tree}/sys/class/thermal/cooling_device1/cur_state; task=llama; "
+        "! grep -q independent $plan || task=independent; "
+        f"ready() {{ echo {READY_MARK}; }}; "
+        "if grep -q turns $plan; then task=turns; ready; while read -r line; do ready; done; fi; "
+        f"cp {tmp_path}/$task $record"
+    )
+    with closing(LocalBoard(cache_dir=tmp_path, conditions=Conditions(processors=(4, 5)), root=tree)) as board:
+        yield board
 
 
 def is_dropped(payload: Mapping[str, Any]) -> bool:
@@ -57,10 +45,8 @@ def is_dropped(payload: Mapping[str, Any]) -> bool:
     return (seen.most_cpu_mhz or 0.0) > 1200.0 and seen.was_throttled is True
 
 
-def test_replicates_of_the_engine_and_of_kernels_are_watched(board: LocalBoard, root: Path) -> None:
-    for plan in (LLAMA, KERNELS):
-        plant("orangepi5", root)
-        assert is_dropped(board.run(plan))
+def test_a_replicate_is_watched(board: LocalBoard) -> None:
+    assert is_dropped(board.run(LLAMA))
 
 
 def test_both_sides_of_a_pair_are_watched(board: LocalBoard) -> None:
@@ -69,6 +55,5 @@ def test_both_sides_of_a_pair_are_watched(board: LocalBoard) -> None:
     assert old == new
 
 
-def test_what_only_asks_is_not_watched(board: LocalBoard) -> None:
-    """A list of devices costs no look."""
-    assert board.run(ANY) == {"worker": "done"}
+def test_what_measures_no_case_is_not_watched(board: LocalBoard) -> None:
+    assert board.run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1)) == {"worker": "done"}

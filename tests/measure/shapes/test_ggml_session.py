@@ -22,11 +22,11 @@ from perfsuite.measure.shapes.ggml_session import GRAPH_FLOPS, GgmlBench, GgmlSe
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.native_session import ShapeWorker
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 from ...synthetic_shapes import ggml
+from ..conftest import waiting_worker
 
 
 def tolerances(shape_id: str, *, subject: Subject = Subject.GGML_CPU, machine: str = "x86_64") -> tuple[float, float]:

@@ -25,12 +25,12 @@ from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.sampler import Sampler
 from perfsuite.measure.shapes.shape_references import draw_inputs
 from perfsuite.measure.shapes.tiled_launches import kernels_digest
-from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 from ...synthetic_shapes import tiled
+from ..conftest import waiting_worker
 from ..launches.conftest import skipped_without_opencl
 from ..opencl_children import visible_opencl
 

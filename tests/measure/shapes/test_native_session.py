@@ -16,10 +16,9 @@ from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.native_session import NativeSession, ShapeWorker
 from perfsuite.measure.shapes.sampler import Sampler
-from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
-from ..conftest import Child, is_gone, wait_until
+from ..conftest import Child, is_gone, wait_until, waiting_worker
 from .fake_bench import FakeBench, gemv
 
 CASE = gemv(1)
@@ -105,7 +104,7 @@ def test_nothing_is_left_of_a_process(
         assert not is_gone(pid)
         assert folder.exists()
         if is_interrupted:
-            monkeypatch.setattr(worker._lines, "next_line", Mock(side_effect=KeyboardInterrupt))
+            monkeypatch.setattr(worker, "answer", Mock(side_effect=KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 session.ask(Sampler.problem, (CASE,))
         else:

@@ -9,10 +9,9 @@ import psutil
 import pytest
 
 from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.measure.board.beside import N_REFAULTS, Beside
-from perfsuite.measure.board.program_beside import AskedBeside
-from perfsuite.measure.memory_limit import LEAST_LIMIT_BYTES, memory_limit_obstacle
-from perfsuite.measure.memory_timeline import MemoryWatch, measure_timeline
+from perfsuite.measure.board.beside import N_REFAULTS, AskedBeside, Beside
+from perfsuite.measure.memory_limit import LEAST_LIMIT_BYTES
+from perfsuite.measure.memory_timeline import MemoryWatch, NvidiaUse, measure_timeline
 from perfsuite.measure.plan import LlamaPlan, dump_record
 
 from ...sys_trees import put
@@ -60,8 +59,8 @@ def test_a_runs_memory_is_sampled_there(
 
 
 def watched(status: list[bytes], devices: list[list[list[object]]], refusal: str | None = None) -> MemoryWatch:
-    told = {"memory": {"status": list(enumerate(status)), "devices": devices, "refusal": refusal}}
-    asked = AskedBeside(request={"memory": {"device_period_s": 0.5}})
+    told = {"pid": 1, "memory": {"status": list(enumerate(status)), "devices": devices, "refusal": refusal}}
+    asked = AskedBeside(request={"memory": {"device_period_s": 0.5}}, nvidia=NvidiaUse())
     return MemoryWatch.from_plain(asked.payload(told)["memory"])
 
 
@@ -78,10 +77,14 @@ def test_a_gpus_memory_is_counted_at_its_most() -> None:
     assert ([each.at_ns for each in watch.samples], watch.marks) == ([0], [12 * 1024])
 
 
-@pytest.fixture(scope="module")
-def _permitted() -> None:
-    if obstacle := memory_limit_obstacle():
-        pytest.skip(obstacle)
+@pytest.fixture
+def _permitted(bundled: BoardHome, opened: Opened) -> None:
+    """Skip where this machine lets nobody limit memory."""
+    bundled.install("exit 1")
+    with pytest.raises(MeasurementError) as caught:
+        opened(bundled).run(replace(LLAMA, gguf_path=__file__), beside=LIMITED)
+    if str(caught.value).startswith("memory limit"):
+        pytest.skip(str(caught.value))
 
 
 @pytest.mark.usefixtures("_permitted")
