@@ -58,7 +58,7 @@ def test_a_process_that_does_not_have_the_file_open_is_left(folder: Path) -> Non
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another account")
 def test_another_account_cannot_end_a_run(folder: Path) -> None:
-    """It sees who has the device, in the same file, and is told whose business that is."""
+    """It sees who has the device, in the same file; one line names the account that may end it."""
     for each in (folder, *folder.parents[:2]):
         each.chmod(0o1777)
     program = folder / "program"
