@@ -107,7 +107,7 @@ def test_another_machine_is_incomparable(runs: HostRuns, monkeypatch: pytest.Mon
     """Where stored times judge, a machine that is not what it was is named with both values, and no case passes."""
     runs("--baseline=record", "-k", "test_phase")
     was = host_fingerprint()
-    monkeypatch.setattr(local_board, "host_fingerprint", lambda: {**was, "governor": "new"})
+    monkeypatch.setattr(local_board, "host_fingerprint", lambda *_: {**was, "governor": "new"})
     result = runs("-k", "test_phase")
     assert result.ret == NOTHING_JUDGED_EXIT
     cases = runs.cases()
