@@ -52,7 +52,6 @@ run slower -k 'not kernel' --against-args="threads=$(.venv/bin/python -c 'import
 
 title 'LIFE: every table, beside the printed values'
 .venv/bin/perfsuite reproduce life | tail -n 4
-.venv/bin/python tools/time_forecasts.py
 
 title 'Rooflines: four sweeps, and the same again'
 for name in first again; do
@@ -118,10 +117,9 @@ title 'Shapes: the steps of a tile, hunts with a planted fault and without, and 
 .venv/bin/python tools/shape_hunts.py
 .venv/bin/perfsuite policy gemv --type f16 --k 512 -o "$work/policy.json" && .venv/bin/perfsuite policy check "$work/policy.json"
 
-title 'Reports and history: 500 cases, 1,000 runs, 60 nights'
+title 'Reports and history: 500 cases, 1,000 runs'
 .venv/bin/python tools/time_report.py
 .venv/bin/python tools/time_history.py
-.venv/bin/python tools/time_night.py
 .venv/bin/python tools/simulate_history.py --histories 2000
 
 title 'Prompt subsets'
