@@ -117,7 +117,7 @@ title 'Shapes: the steps of a tile, hunts with a planted fault and without, and 
 .venv/bin/python tools/shape_hunts.py
 .venv/bin/perfsuite policy gemv --type f16 --k 512 -o "$work/policy.json" && .venv/bin/perfsuite policy check "$work/policy.json"
 
-title 'Reports and history: 500 cases, 1,000 runs'
+title 'Reports and history: 500 cases, 1,000 runs, 60 nights'
 .venv/bin/python tools/time_report.py
 .venv/bin/python tools/time_history.py
 .venv/bin/python tools/simulate_history.py --histories 2000
