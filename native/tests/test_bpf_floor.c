@@ -27,7 +27,7 @@ static void decode(engine *e, ps_floor *floor, int64_t during_ns) {
     }
 }
 
-static void test_nothing_is_taken_off_above_the_floor(void) {
+TEST(nothing_is_taken_off_above_the_floor) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 1, .dear_ratio = 1.5};
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
@@ -36,7 +36,7 @@ static void test_nothing_is_taken_off_above_the_floor(void) {
     CHECK(floor.milli_tokens_per_s > 11000 && floor.milli_tokens_per_s < 11200);
 }
 
-static void test_nothing_is_taken_off_without_a_floor(void) {
+TEST(nothing_is_taken_off_without_a_floor) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 100, .dear_ratio = 1};
     ps_floor_begin(&floor, 0, ALL);
@@ -44,7 +44,7 @@ static void test_nothing_is_taken_off_without_a_floor(void) {
     CHECK(floor.levels == ALL && e.n_changes == 0 && floor.milli_tokens_per_s > 0);
 }
 
-static void test_the_dearest_goes_first_and_no_more_than_needed(void) {
+TEST(the_dearest_goes_first_and_no_more_than_needed) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 1, .dear_ratio = 3};
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
@@ -52,7 +52,7 @@ static void test_the_dearest_goes_first_and_no_more_than_needed(void) {
     CHECK(floor.levels == (ALL & ~(PS_BPF_COUNTERS | PS_BPF_ENDS)) && e.n_changes == 1);
 }
 
-static void test_tokens_stay_whatever_the_speed(void) {
+TEST(tokens_stay_whatever_the_speed) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 10, .dear_ratio = 1};
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
@@ -60,7 +60,7 @@ static void test_tokens_stay_whatever_the_speed(void) {
     CHECK(floor.levels == PS_BPF_TOKEN && e.n_changes == PS_FLOOR_STAGES);
 }
 
-static void test_all_comes_back_after_a_slow_time(void) {
+TEST(all_comes_back_after_a_slow_time) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 10, .dear_ratio = 1.1};
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
@@ -72,7 +72,7 @@ static void test_all_comes_back_after_a_slow_time(void) {
 }
 
 /* A stage whose cost is above what the floor leaves is tried again ever more seldom. */
-static void test_it_does_not_flap(void) {
+TEST(it_does_not_flap) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 1, .dear_ratio = 3};
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
@@ -83,7 +83,7 @@ static void test_it_does_not_flap(void) {
     CHECK((floor.levels & PS_BPF_OPERATOR) != 0);
 }
 
-static void test_prompts_and_pauses_do_not_count(void) {
+TEST(prompts_and_pauses_do_not_count) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 1, .dear_ratio = 1};
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
@@ -96,7 +96,7 @@ static void test_prompts_and_pauses_do_not_count(void) {
     CHECK(floor.levels == ALL && e.n_changes == 0);
 }
 
-static void test_what_is_asked_for_holds(void) {
+TEST(what_is_asked_for_holds) {
     ps_floor floor;
     engine e = {.ns = S, .slowed = 1, .dear_ratio = 3};
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
@@ -105,16 +105,4 @@ static void test_what_is_asked_for_holds(void) {
     CHECK(floor.levels == (PS_BPF_TOKEN | PS_BPF_OPERATOR));
     decode(&e, &floor, 60 * S);
     CHECK(floor.levels == (PS_BPF_TOKEN | PS_BPF_OPERATOR));
-}
-
-int main(void) {
-    test_nothing_is_taken_off_above_the_floor();
-    test_nothing_is_taken_off_without_a_floor();
-    test_the_dearest_goes_first_and_no_more_than_needed();
-    test_tokens_stay_whatever_the_speed();
-    test_all_comes_back_after_a_slow_time();
-    test_it_does_not_flap();
-    test_prompts_and_pauses_do_not_count();
-    test_what_is_asked_for_holds();
-    return 0;
 }

@@ -63,7 +63,7 @@ static uint64_t wake_ups(int event_fd) {
     return read(event_fd, &count, sizeof count) == (ssize_t)sizeof count ? count : 0;
 }
 
-static void test_while_it_is_closed_a_push_goes_nowhere(void) {
+TEST(while_it_is_closed_a_push_goes_nowhere) {
     ps_span span;
     push(PS_PHASE_DECODE, 1);
     int event_fd = opened();
@@ -72,13 +72,13 @@ static void test_while_it_is_closed_a_push_goes_nowhere(void) {
     push(PS_PHASE_DECODE, 2);
 }
 
-static void test_there_is_one_queue_at_a_time(void) {
+TEST(there_is_one_queue_at_a_time) {
     int event_fd = opened();
     CHECK(!ps_live_open(produced, event_fd) && !ps_live_open(NULL, event_fd));
     closed(event_fd);
 }
 
-static void test_records_come_out_whole_and_in_order_round_after_round(void) {
+TEST(records_come_out_whole_and_in_order_round_after_round) {
     int event_fd = opened();
     ps_span spans[N_SLOT];
     int32_t next = 0;
@@ -98,7 +98,7 @@ static void test_records_come_out_whole_and_in_order_round_after_round(void) {
     closed(event_fd);
 }
 
-static void test_a_full_queue_drops_and_counts_the_newest(void) {
+TEST(a_full_queue_drops_and_counts_the_newest) {
     int event_fd = opened();
     ps_span spans[SMALL];
     for (int32_t i = 0; i < SMALL + 9; i++) {
@@ -112,7 +112,7 @@ static void test_a_full_queue_drops_and_counts_the_newest(void) {
     closed(event_fd);
 }
 
-static void test_a_pause_is_silent_and_ends(void) {
+TEST(a_pause_is_silent_and_ends) {
     int event_fd = opened();
     ps_span span;
     ps_live_arm(queue);
@@ -128,7 +128,7 @@ static void test_a_pause_is_silent_and_ends(void) {
     closed(event_fd);
 }
 
-static void test_only_who_sleeps_is_woken_once_and_for_what_is_worth_it(void) {
+TEST(only_who_sleeps_is_woken_once_and_for_what_is_worth_it) {
     int event_fd = opened();
     ps_span spans[SMALL];
     push(PS_PHASE_DECODE, 0);
@@ -154,7 +154,7 @@ static void test_only_who_sleeps_is_woken_once_and_for_what_is_worth_it(void) {
     closed(event_fd);
 }
 
-static void test_a_full_queue_still_wakes(void) {
+TEST(a_full_queue_still_wakes) {
     int event_fd = opened();
     for (int32_t i = 0; i < SMALL; i++) {
         push(PS_PHASE_COPY, i);
@@ -166,7 +166,6 @@ static void test_a_full_queue_still_wakes(void) {
 }
 
 static void *produce(void *context) {
-    (void)context;
     for (int32_t i = 0; i < N_HANDED_OVER; i++) {
         push(i % 4 == 0 ? PS_PHASE_DECODE : PS_PHASE_COPY, i);
         if (i % 16 == 0) {
@@ -179,7 +178,7 @@ static void *produce(void *context) {
 
 /* The consumer sleeps whenever there is nothing for it.  A lost wake-up would leave it waiting for the rest of the time
  * that the test may take, and a record that is neither seen nor counted would leave the sum short. */
-static void test_a_sleeping_consumer_loses_nothing_uncounted(void) {
+TEST(a_sleeping_consumer_loses_nothing_uncounted) {
     int event_fd = opened();
     pthread_t producer;
     CHECK(pthread_create(&producer, NULL, produce, NULL) == 0);
@@ -203,16 +202,4 @@ static void test_a_sleeping_consumer_loses_nothing_uncounted(void) {
     CHECK(pthread_join(producer, NULL) == 0);
     CHECK(last <= N_HANDED_OVER);
     closed(event_fd);
-}
-
-int main(void) {
-    test_while_it_is_closed_a_push_goes_nowhere();
-    test_there_is_one_queue_at_a_time();
-    test_records_come_out_whole_and_in_order_round_after_round();
-    test_a_full_queue_drops_and_counts_the_newest();
-    test_a_pause_is_silent_and_ends();
-    test_only_who_sleeps_is_woken_once_and_for_what_is_worth_it();
-    test_a_full_queue_still_wakes();
-    test_a_sleeping_consumer_loses_nothing_uncounted();
-    return 0;
 }

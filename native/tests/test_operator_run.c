@@ -64,7 +64,7 @@ static void refused(int32_t status, const char *why) {
     CHECK(strchr(error, '\n') == NULL);
 }
 
-static void test_a_product_is_what_it_should_be(void) {
+TEST(a_product_is_what_it_should_be) {
     const float weights[] = {1, 2, 3, 4, 5, 6}, activations[] = {1, 0, -1, 2, 2, 2};
     const float expected[] = {-2, -2, 12, 30}; /* two rows of weights for each of two tokens */
     ps_operator_device *device = cpu();
@@ -78,7 +78,7 @@ static void test_a_product_is_what_it_should_be(void) {
     ps_operator_device_close(device);
 }
 
-static void test_heads_have_products_of_their_own(void) {
+TEST(heads_have_products_of_their_own) {
     const float keys[] = {1, 2, 3, 10, 20, 30}, queries[] = {2, 3};
     const float expected[] = {2, 4, 6, 30, 60, 90};
     ps_operator_device *device = cpu();
@@ -93,7 +93,7 @@ static void test_heads_have_products_of_their_own(void) {
 }
 
 /* Equal scores mix all positions alike; heads in succession share a head of the cache. */
-static void test_attention_sees_every_position(void) {
+TEST(attention_sees_every_position) {
     const float keys[12] = {0}, queries[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     const float values[] = {1, 2, 10, 20, 4, 5, 40, 50, 7, 8, 70, 80}; /* by position, then by head */
     const float expected[] = {4, 5, 4, 5, 40, 50, 40, 50};
@@ -110,7 +110,7 @@ static void test_attention_sees_every_position(void) {
     ps_operator_device_close(device);
 }
 
-static void test_what_ggml_cannot_compute_is_refused(void) {
+TEST(what_ggml_cannot_compute_is_refused) {
     ps_operator_device *device = cpu();
     ps_operator_spec spec = product(33, 2, 2);
     spec.type = "q8_0";
@@ -130,7 +130,7 @@ static void test_what_ggml_cannot_compute_is_refused(void) {
     ps_operator_device_close(device);
 }
 
-static void test_contents_of_other_sizes_are_refused(void) {
+TEST(contents_of_other_sizes_are_refused) {
     const float values[6] = {0};
     float out[MOST_VALUES];
     int64_t elapsed_ns = 0;
@@ -145,19 +145,9 @@ static void test_contents_of_other_sizes_are_refused(void) {
     ps_operator_device_close(device);
 }
 
-static void test_a_backend_that_is_not_there_is_told(void) {
+TEST(a_backend_that_is_not_there_is_told) {
     ps_operator_device *device = NULL;
     refused(ps_operator_device_open("Abacus", NULL, 1, &device, error, sizeof error), "no device for the backend");
     refused(ps_operator_device_open("CPU", "/no/such.so", 1, &device, error, sizeof error), "/no/such.so: ggml");
     CHECK(device == NULL);
-}
-
-int main(void) {
-    test_a_product_is_what_it_should_be();
-    test_heads_have_products_of_their_own();
-    test_attention_sees_every_position();
-    test_what_ggml_cannot_compute_is_refused();
-    test_contents_of_other_sizes_are_refused();
-    test_a_backend_that_is_not_there_is_told();
-    return 0;
 }

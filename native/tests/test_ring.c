@@ -5,7 +5,7 @@
 
 enum { SMALL = 64, N_HANDED_OVER = 200000 };
 
-static void test_capacity_is_the_next_power_of_two_and_at_least_64(void) {
+TEST(capacity_is_the_next_power_of_two_and_at_least_64) {
     static const uint64_t asked[][2] = {{0, 64}, {1, 64}, {64, 64}, {65, 128}, {1000, 1024}, {4096, 4096}};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         ps_ring ring;
@@ -15,7 +15,7 @@ static void test_capacity_is_the_next_power_of_two_and_at_least_64(void) {
     }
 }
 
-static void test_an_empty_ring_gives_nothing(void) {
+TEST(an_empty_ring_gives_nothing) {
     ps_ring ring;
     ps_event event = {.ticks = 7};
     CHECK(ps_ring_open(&ring, SMALL));
@@ -24,7 +24,7 @@ static void test_an_empty_ring_gives_nothing(void) {
     ps_ring_close(&ring);
 }
 
-static void test_events_come_out_whole_and_in_order_round_after_round(void) {
+TEST(events_come_out_whole_and_in_order_round_after_round) {
     ps_ring ring;
     ps_event event;
     CHECK(ps_ring_open(&ring, SMALL));
@@ -44,7 +44,7 @@ static void test_events_come_out_whole_and_in_order_round_after_round(void) {
     ps_ring_close(&ring);
 }
 
-static void test_a_full_ring_drops_and_counts_the_newest(void) {
+TEST(a_full_ring_drops_and_counts_the_newest) {
     ps_ring ring;
     ps_event event;
     CHECK(ps_ring_open(&ring, SMALL));
@@ -62,7 +62,7 @@ static void test_a_full_ring_drops_and_counts_the_newest(void) {
     ps_ring_close(&ring);
 }
 
-static void test_counters_that_wrap_lose_nothing(void) {
+TEST(counters_that_wrap_lose_nothing) {
     ps_ring ring;
     ps_event event;
     CHECK(ps_ring_open(&ring, SMALL));
@@ -93,7 +93,7 @@ static void *produce(void *context) {
 }
 
 /* The consumer sees a rising sequence of whole events; with those that were dropped they are all. */
-static void test_two_threads_lose_nothing_uncounted(void) {
+TEST(two_threads_lose_nothing_uncounted) {
     shared both = {.is_over = 0};
     pthread_t producer;
     CHECK(ps_ring_open(&both.ring, 1024));
@@ -112,14 +112,4 @@ static void test_two_threads_lose_nothing_uncounted(void) {
     CHECK(pthread_join(producer, NULL) == 0);
     CHECK(n_seen + both.ring.dropped == N_HANDED_OVER);
     ps_ring_close(&both.ring);
-}
-
-int main(void) {
-    test_capacity_is_the_next_power_of_two_and_at_least_64();
-    test_an_empty_ring_gives_nothing();
-    test_events_come_out_whole_and_in_order_round_after_round();
-    test_a_full_ring_drops_and_counts_the_newest();
-    test_counters_that_wrap_lose_nothing();
-    test_two_threads_lose_nothing_uncounted();
-    return 0;
 }
