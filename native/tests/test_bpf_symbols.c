@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "bpf/elf_symbols.h"
 #include "bpf/mapped_files.h"
 #include "bpf/target.h"
 #include "check.h"

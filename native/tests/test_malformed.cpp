@@ -11,7 +11,6 @@
 #include <vector>
 
 extern "C" {
-#include "bpf/elf_symbols.h"
 #include "bpf/first_instructions.h"
 #include "bpf/mapped_files.h"
 #include "bpf/options.h"

@@ -10,8 +10,7 @@
  *   call.h          what a wrapper does before and after the driver's call
  *   thread_ring.c   one ring of commands for each thread
  *   drain.c         the background thread
- *   completion.c    the times of what is complete
- *   pending.c       commands that are not complete yet, by queue
+ *   pending.c       the times of what is complete, and by queue what is not yet
  *   log_writer.c    the file
  *   device_clock.c  devices, and readings of their clocks
  *   duplicate.c     kernel duplication
@@ -23,7 +22,7 @@
  * an event, and never wait for the background thread.
  *
  * By hand, in native/: gcc -std=gnu11 -DCL_TARGET_OPENCL_VERSION=300 -O2 -fPIC -fvisibility=hidden -pthread -shared
- * -Wl,-Bsymbolic,-z,nodelete,--build-id -Iinclude $(ls src/opencl/[!c]*.c src/opencl/cop*.c src/opencl/completion.c)
+ * -Wl,-Bsymbolic,-z,nodelete,--build-id -Iinclude $(ls src/opencl/[!c]*.c src/opencl/cop*.c)
  * -o libperfsuite_cl_layer.so
  */
 #ifndef PERFSUITE_OPENCL_LAYER_H
