@@ -15,19 +15,24 @@ TEST(capacity_is_the_next_power_of_two_and_at_least_64) {
     }
 }
 
-TEST(an_empty_ring_gives_nothing) {
-    ps_ring ring;
-    ps_event event = {.ticks = 7};
+static ps_ring ring;
+static ps_event event;
+
+/* Opens a ring in the place of the last test's. */
+static void begin(void) {
+    ps_ring_close(&ring);
     CHECK(ps_ring_open(&ring, SMALL));
+}
+
+TEST(an_empty_ring_gives_nothing) {
+    begin();
+    event.ticks = 7;
     CHECK(!ps_ring_pop(&ring, &event));
     CHECK(event.ticks == 7);
-    ps_ring_close(&ring);
 }
 
 TEST(events_come_out_whole_and_in_order_round_after_round) {
-    ps_ring ring;
-    ps_event event;
-    CHECK(ps_ring_open(&ring, SMALL));
+    begin();
     uint32_t next = 0;
     for (uint32_t pushed = 0; pushed < 10 * SMALL;) {
         for (uint32_t i = 0; i < 50; i++, pushed++) {
@@ -41,13 +46,10 @@ TEST(events_come_out_whole_and_in_order_round_after_round) {
         CHECK(next == pushed);
     }
     CHECK(ring.dropped == 0);
-    ps_ring_close(&ring);
 }
 
 TEST(a_full_ring_drops_and_counts_the_newest) {
-    ps_ring ring;
-    ps_event event;
-    CHECK(ps_ring_open(&ring, SMALL));
+    begin();
     for (uint32_t i = 0; i < SMALL + 9; i++) {
         ps_ring_push(&ring, i, 0, i);
     }
@@ -59,13 +61,10 @@ TEST(a_full_ring_drops_and_counts_the_newest) {
     ps_ring_push(&ring, 1, 2, 3);
     CHECK(ps_ring_pop(&ring, &event) && event.ticks == 1 && event.graph == 2 && event.index == 3);
     CHECK(ring.dropped == 9);
-    ps_ring_close(&ring);
 }
 
 TEST(counters_that_wrap_lose_nothing) {
-    ps_ring ring;
-    ps_event event;
-    CHECK(ps_ring_open(&ring, SMALL));
+    begin();
     ring.head = ring.tail = UINT64_MAX - 10;
     for (uint32_t i = 0; i < SMALL + 1; i++) {
         ps_ring_push(&ring, i, 0, i);
@@ -75,7 +74,6 @@ TEST(counters_that_wrap_lose_nothing) {
         CHECK(ps_ring_pop(&ring, &event) && event.index == i);
     }
     CHECK(!ps_ring_pop(&ring, &event));
-    ps_ring_close(&ring);
 }
 
 typedef struct shared {
