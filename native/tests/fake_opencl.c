@@ -45,7 +45,7 @@ static fake_event *incomplete;
 
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
-static cl_int answer(const void *from, size_t needed, size_t size, void *value, size_t *size_ret) {
+cl_int fake_answer(const void *from, size_t needed, size_t size, void *value, size_t *size_ret) {
     if (value && size < needed) {
         return CL_INVALID_VALUE;
     }
@@ -62,14 +62,14 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, 
                                       size_t *size_ret) {
     if (name == CL_DEVICE_PLATFORM) {
         cl_platform_id platform = (cl_platform_id)(uintptr_t)8;
-        return answer(&platform, sizeof(platform), size, value, size_ret);
+        return fake_answer(&platform, sizeof(platform), size, value, size_ret);
     }
-    return answer("fake", 5, size, value, size_ret);
+    return fake_answer("fake", 5, size, value, size_ret);
 }
 
 static cl_int CL_API_CALL platform_info(cl_platform_id platform, cl_platform_info name, size_t size, void *value,
                                         size_t *size_ret) {
-    return answer("fakes", 6, size, value, size_ret);
+    return fake_answer("fakes", 6, size, value, size_ret);
 }
 
 static cl_int CL_API_CALL timer(cl_device_id device, cl_ulong *device_ns, cl_ulong *host_ns) {
@@ -120,11 +120,11 @@ static cl_int CL_API_CALL queue_info(cl_command_queue handle, cl_command_queue_i
     cl_device_id device = (cl_device_id)(uintptr_t)16;
     cl_uint n_references = queue->n_references;
     switch (name) {
-    case CL_QUEUE_CONTEXT: return answer(&queue->context, sizeof(cl_context), size, value, size_ret);
-    case CL_QUEUE_DEVICE: return answer(&device, sizeof(device), size, value, size_ret);
-    case CL_QUEUE_PROPERTIES: return answer(&queue->properties, sizeof(queue->properties), size, value, size_ret);
-    case CL_QUEUE_PROPERTIES_ARRAY: return answer(list, sizeof(list), size, value, size_ret);
-    case CL_QUEUE_REFERENCE_COUNT: return answer(&n_references, sizeof(n_references), size, value, size_ret);
+    case CL_QUEUE_CONTEXT: return fake_answer(&queue->context, sizeof(cl_context), size, value, size_ret);
+    case CL_QUEUE_DEVICE: return fake_answer(&device, sizeof(device), size, value, size_ret);
+    case CL_QUEUE_PROPERTIES: return fake_answer(&queue->properties, sizeof(queue->properties), size, value, size_ret);
+    case CL_QUEUE_PROPERTIES_ARRAY: return fake_answer(list, sizeof(list), size, value, size_ret);
+    case CL_QUEUE_REFERENCE_COUNT: return fake_answer(&n_references, sizeof(n_references), size, value, size_ret);
     default: return CL_INVALID_VALUE;
     }
 }
@@ -200,9 +200,9 @@ static cl_int CL_API_CALL event_info(cl_event handle, cl_event_info name, size_t
     cl_int status = event->status;
     cl_uint n_references = (cl_uint)event->n_references;
     switch (name) {
-    case CL_EVENT_COMMAND_EXECUTION_STATUS: return answer(&status, sizeof(status), size, value, size_ret);
-    case CL_EVENT_REFERENCE_COUNT: return answer(&n_references, sizeof(n_references), size, value, size_ret);
-    case CL_EVENT_COMMAND_QUEUE: return answer(&event->queue, sizeof(event->queue), size, value, size_ret);
+    case CL_EVENT_COMMAND_EXECUTION_STATUS: return fake_answer(&status, sizeof(status), size, value, size_ret);
+    case CL_EVENT_REFERENCE_COUNT: return fake_answer(&n_references, sizeof(n_references), size, value, size_ret);
+    case CL_EVENT_COMMAND_QUEUE: return fake_answer(&event->queue, sizeof(event->queue), size, value, size_ret);
     default: return CL_INVALID_VALUE;
     }
 }
@@ -214,7 +214,7 @@ static cl_int CL_API_CALL profiling_info(cl_event handle, cl_profiling_info name
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     }
     cl_ulong time_ns = (cl_ulong)event->queued_ns + 10 * (name - CL_PROFILING_COMMAND_QUEUED);
-    return answer(&time_ns, sizeof(time_ns), size, value, size_ret);
+    return fake_answer(&time_ns, sizeof(time_ns), size, value, size_ret);
 }
 
 static cl_int CL_API_CALL wait_for_events(cl_uint n, const cl_event *events) { return CL_SUCCESS; }
@@ -255,8 +255,8 @@ static cl_int CL_API_CALL release_memory(cl_mem handle) {
 
 static cl_int CL_API_CALL memory_info(cl_mem handle, cl_mem_info name, size_t size, void *value, size_t *size_ret) {
     const fake_memory *memory = (const fake_memory *)handle;
-    return name == CL_MEM_SIZE ? answer(&memory->bytes, sizeof(memory->bytes), size, value, size_ret)
-                               : answer(&memory->type, sizeof(memory->type), size, value, size_ret);
+    return name == CL_MEM_SIZE ? fake_answer(&memory->bytes, sizeof(memory->bytes), size, value, size_ret)
+                               : fake_answer(&memory->type, sizeof(memory->type), size, value, size_ret);
 }
 
 uint8_t *fake_bytes(cl_mem memory) { return ((fake_memory *)memory)->content; }
@@ -294,8 +294,8 @@ static cl_int CL_API_CALL kernel_info(cl_kernel handle, cl_kernel_info name, siz
                                       size_t *size_ret) {
     const fake_kernel *kernel = (const fake_kernel *)handle;
     cl_uint n_arguments = 8;
-    return name == CL_KERNEL_NUM_ARGS ? answer(&n_arguments, sizeof(n_arguments), size, value, size_ret)
-                                      : answer(kernel->name, strlen(kernel->name) + 1, size, value, size_ret);
+    return name == CL_KERNEL_NUM_ARGS ? fake_answer(&n_arguments, sizeof(n_arguments), size, value, size_ret)
+                                      : fake_answer(kernel->name, strlen(kernel->name) + 1, size, value, size_ret);
 }
 
 static cl_int CL_API_CALL set_argument(cl_kernel handle, cl_uint index, size_t size, const void *value) {

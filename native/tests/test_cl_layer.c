@@ -554,21 +554,6 @@ TEST(a_queue_released_while_the_process_ends_is_not_touched) {
     CHECK(logged.n_commands == 2 && logged.end.n_unfinished == 0);
 }
 
-static void pause_and_go_on(void) {
-    cl_command_queue queue = new_queue(0);
-    cl_kernel kernel = new_kernel("k");
-    launch(queue, kernel, NULL);
-    ps_cl_pause(true);
-    launch(queue, kernel, NULL);
-    ps_cl_pause(false);
-    launch(queue, kernel, NULL);
-}
-
-TEST(nothing_is_recorded_during_a_pause) {
-    run(pause_and_go_on);
-    CHECK(logged.n_commands == 2 && logged.commands[1].sequence == 1 && logged.end.n_commands == 2);
-}
-
 static void *enqueue_many(void *context) {
     cl_command_queue own = new_queue(0);
     cl_kernel kernel = new_kernel(context ? "even" : "odd");

@@ -1,6 +1,6 @@
 /* The parts of the tracing layer, and what they share.
  *
- *   layer.c         entry points, the environment, pause and flush
+ *   layer.c         entry points, the environment, flush
  *   queues.c        queues: profiling forced on, and hidden from the program
  *   kernels.c       kernels: their names, and the buffers among their arguments
  *   memory.c        buffers, images and pipes: their sizes
@@ -48,7 +48,7 @@
 extern struct _cl_icd_dispatch ps_cl_below;
 
 /* Why commands are not recorded now; 0 while they are. */
-enum { PS_CL_GATE_OFF = 1, PS_CL_GATE_PAUSED = 2, PS_CL_GATE_PROFILE_ONLY = 4 };
+enum { PS_CL_GATE_OFF = 1, PS_CL_GATE_PROFILE_ONLY = 4 };
 extern _Atomic uint32_t ps_cl_gate;
 
 /* Off for good: without a log, in a child of fork, and once the process ends. Every call then goes straight below. */
