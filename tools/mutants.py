@@ -32,7 +32,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 #: What is mutated: the packages that decide.
-PACKAGES = ("verdict", "records", "expectation", "trace", "device")
+PACKAGES = ("verdict", "records", "expectation", "trace", "device", "measure", "experiments")
 
 #: How many test functions try a mutant at most, and for how long.
 _N_TESTS, _LIMIT_S = 150, 180

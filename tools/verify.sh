@@ -52,7 +52,6 @@ run slower -k 'not kernel' --against-args="threads=$(.venv/bin/python -c 'import
 
 title 'LIFE: every table, beside the printed values'
 .venv/bin/perfsuite reproduce life | tail -n 4
-.venv/bin/python tools/time_forecasts.py
 
 title 'Rooflines: four sweeps, and the same again'
 for name in first again; do
@@ -121,7 +120,6 @@ title 'Shapes: the steps of a tile, hunts with a planted fault and without, and 
 title 'Reports and history: 500 cases, 1,000 runs, 60 nights'
 .venv/bin/python tools/time_report.py
 .venv/bin/python tools/time_history.py
-.venv/bin/python tools/time_night.py
 .venv/bin/python tools/simulate_history.py --histories 2000
 
 title 'Prompt subsets'

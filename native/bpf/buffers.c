@@ -8,9 +8,6 @@
 
 #include "log_out.h"
 
-/* What an unprivileged user's pages for one processor may take with perf_event_mlock_kb as it usually is. */
-enum { DEFAULT_PAGES_BYTES = 512 << 10, DEFAULT_RING_BYTES = 16 << 20 };
-
 static bool take_checked(ps_buffers *buffers, const ps_bpf_record *record, size_t n_bytes) {
     bool is_whole = n_bytes >= sizeof(*record) && record->bytes >= sizeof(*record) && record->bytes <= n_bytes;
     buffers->drained_bytes += n_bytes;
@@ -68,13 +65,8 @@ bool ps_buffers_open(ps_buffers *buffers, const ps_options *options, const ps_pr
     memset(buffers, 0, sizeof(*buffers));
     buffers->take = take;
     buffers->context = context;
-    bool is_ring = options->settings.buffer == PS_BPF_RING;
-    uint64_t wanted = options->buffer_bytes ? options->buffer_bytes : is_ring ? DEFAULT_RING_BYTES : DEFAULT_PAGES_BYTES;
-    buffers->capacity_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    while (buffers->capacity_bytes < wanted) {
-        buffers->capacity_bytes *= 2;
-    }
-    if (is_ring) {
+    uint64_t wanted = buffers->capacity_bytes = ps_buffer_bytes(options);
+    if (options->settings.buffer == PS_BPF_RING) {
         buffers->ring = ring_buffer__new(ps_probes_ring_fd(probes), take_from_ring, buffers, NULL);
     } else {
         open_pages(buffers, ps_probes_pages_fd(probes));

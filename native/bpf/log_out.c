@@ -6,14 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-int64_t ps_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 void ps_log_open(ps_log_out *out, int fd, int limit_ms) {
     struct stat status;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "perfsuite/bpf_log.h"
+#include "perfsuite/clock.h"
 
 enum { PS_LOG_BUFFER_BYTES = 1 << 18 };
 
@@ -26,7 +27,5 @@ bool ps_log_write(ps_log_out *out, const void *bytes, uint32_t n_bytes);
 bool ps_log_record(ps_log_out *out, ps_bpf_record record, const void *content, uint16_t n_bytes);
 
 bool ps_log_flush(ps_log_out *out);
-
-int64_t ps_now_ns(void);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef PERFSUITE_BPF_MAPPED_FILES_H
 #define PERFSUITE_BPF_MAPPED_FILES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "problem.h"
@@ -27,6 +28,10 @@ typedef struct ps_function {
 
 /* False where the line names no file. */
 bool ps_parse_mapping(const char *line, ps_mapping *mapping);
+
+/* Sets offsets[i] to the file offset of function names[i] where the ELF file defines it and offsets[i] was 0; false where
+ * it is no whole ELF file of this machine. The file may be anybody's: nothing in it is trusted. */
+bool ps_elf_offsets(int fd, const char *const *names, uint64_t *offsets, size_t n_names);
 
 /* Finds what can be found; a function that is nowhere keeps fd -1. A file is opened by the way that the process sees
  * it, and used only if it is the very one that is mapped. */

@@ -4,8 +4,12 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ALL_LEVELS = 0xff, NE_BYTES = 32, MAX_PID = 1 << 22 };
+
+/* What an unprivileged user's pages for one processor may take with perf_event_mlock_kb as it usually is. */
+enum { DEFAULT_PAGES_BYTES = 512 << 10, DEFAULT_RING_BYTES = 16 << 20 };
 
 /* Where an option's number goes, and its range. */
 typedef struct option_of {
@@ -141,6 +145,15 @@ static bool keep(const option_of *numbers, ps_options *options, ps_problem *prob
         return ps_fail(problem, "--pid: the process to record is needed");
     }
     return check_layout(options, problem);
+}
+
+uint64_t ps_buffer_bytes(const ps_options *options) {
+    uint64_t usual = options->settings.buffer == PS_BPF_RING ? DEFAULT_RING_BYTES : DEFAULT_PAGES_BYTES;
+    uint64_t wanted = options->buffer_bytes ? options->buffer_bytes : usual, bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    while (bytes < wanted) {
+        bytes *= 2;
+    }
+    return bytes;
 }
 
 bool ps_parse_options(int argc, char **argv, ps_options *options, ps_problem *problem) {

@@ -28,6 +28,9 @@ typedef struct ps_options {
 
 bool ps_parse_options(int argc, char **argv, ps_options *options, ps_problem *problem);
 
+/* Of the ring, or of one processor's pages: whole pages, a power of two of them. */
+uint64_t ps_buffer_bytes(const ps_options *options);
+
 /* A whole number without a sign, in decimal or with 0x, and nothing behind it. */
 bool ps_parse_number(const char *text, uint64_t least, uint64_t most, uint64_t *number);
 

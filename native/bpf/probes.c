@@ -13,8 +13,6 @@
 #include "first_instructions.h"
 #include "probes.skel.h"
 
-enum { DEFAULT_RING_BYTES = 16 << 20 };
-
 enum { DECODE, GRAPH_COMPUTE, OPERATOR, FUSED, BARRIER, TRACEPOINT };
 
 static const ps_function FUNCTIONS[PS_N_FUNCTIONS] = {
@@ -63,18 +61,6 @@ void ps_probes_begin(ps_probes *probes) {
         probes->functions[i].fd = -1;
     }
     libbpf_set_print(keep_warning);
-}
-
-static uint32_t ring_bytes(const ps_options *options) {
-    uint64_t wanted = options->settings.buffer == PS_BPF_PERF ? 0 : options->buffer_bytes;
-    uint32_t bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-    if (options->settings.buffer == PS_BPF_RING && !wanted) {
-        wanted = DEFAULT_RING_BYTES;
-    }
-    while (bytes < wanted) {
-        bytes *= 2;
-    }
-    return bytes;
 }
 
 static bool give_counters(const ps_probes *probes, uint32_t n_entries, const int *fds, ps_problem *problem) {
@@ -139,7 +125,8 @@ bool ps_probes_load(ps_probes *probes, const ps_options *options, int n_cpus, co
     }
     skeleton->rodata->settings = options->settings;
     skeleton->rodata->settings.n_cpus = (uint32_t)n_cpus;
-    bpf_map__set_max_entries(skeleton->maps.ring, ring_bytes(options));
+    bool is_ring = options->settings.buffer == PS_BPF_RING;
+    bpf_map__set_max_entries(skeleton->maps.ring, (uint32_t)(is_ring ? ps_buffer_bytes(options) : sysconf(_SC_PAGESIZE)));
     bpf_map__set_max_entries(skeleton->maps.counters, n_entries ? n_entries : 1);
     move_to_cheap_places(probes);
     prepare_programs(probes);

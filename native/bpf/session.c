@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "session.h"
 
-#include <bpf/libbpf.h>
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,9 +10,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "run_statistics.h"
-
-enum { LEAST_WAIT_MS = 2, FLOOR_WAIT_MS = 20, OUTPUT_LIMIT_MS = 10000, USER_CHECK_NS = 1000000000 };
+enum { LEAST_WAIT_MS = 2, FLOOR_WAIT_MS = 20, OUTPUT_LIMIT_MS = 10000, USER_CHECK_NS = 1000000000,
+       PROGRAM_NAME_BYTES = 32 };
 
 typedef enum ps_going { PS_GO_ON = 0, PS_END_TOLD = PS_BPF_ENDED_TOLD, PS_END_TARGET = PS_BPF_ENDED_WITH_TARGET } ps_going;
 
@@ -272,13 +271,31 @@ static bool record(ps_session *s, int signals, ps_going *going, ps_problem *prob
     return true;
 }
 
+/* What the kernel says that its programs cost: a PROBE record for each. */
+static void tell_run_statistics(ps_session *s) {
+    for (int i = 0; i < PS_N_ATTACHMENTS; i++) {
+        struct {
+            uint64_t n_runs;
+            char name[PROGRAM_NAME_BYTES];
+        } content = {0};
+        struct bpf_prog_info info = {0};
+        uint32_t info_bytes = sizeof(info);
+        int fd = ps_probes_program(&s->probes, i, content.name, sizeof(content.name));
+        if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &info_bytes) == 0) {
+            content.n_runs = info.run_cnt;
+            ps_bpf_record record = {.kind = PS_BPF_PROBE, .subject = info.run_time_ns};
+            ps_log_record(&s->out, record, &content, sizeof(content));
+        }
+    }
+}
+
 static bool end(ps_session *s, ps_going going, ps_problem *problem) {
     ps_problem ignored;
     ps_probes_set_levels(&s->probes, 0, &ignored);
     if (!drain(s, true, problem)) {
         return false;
     }
-    ps_tell_run_statistics(&s->probes, &s->out);
+    tell_run_statistics(s);
     ps_bpf_record record = {.kind = PS_BPF_END, .subject = s->told_lost, .value = going};
     ps_log_record(&s->out, record, NULL, 0);
     return ps_log_flush(&s->out) || ps_fail(problem, "the log cannot be written (%s)", strerror(s->out.error));

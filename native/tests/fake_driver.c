@@ -35,18 +35,8 @@ FAKE_API void fake_driver_reset(void) {
     n_built = 0;
 }
 
-static cl_int told(const void *from, size_t needed, size_t size, void *value, size_t *size_ret) {
-    if (value && size >= needed) {
-        memcpy(value, from, needed);
-    }
-    if (size_ret) {
-        *size_ret = needed;
-    }
-    return value && size < needed ? CL_INVALID_VALUE : CL_SUCCESS;
-}
-
-static cl_int told_text(const char *text, size_t size, void *value, size_t *size_ret) {
-    return told(text, strlen(text) + 1, size, value, size_ret);
+static cl_int answer_text(const char *text, size_t size, void *value, size_t *size_ret) {
+    return fake_answer(text, strlen(text) + 1, size, value, size_ret);
 }
 
 FAKE_API cl_int clGetPlatformIDs(cl_uint n, cl_platform_id *to, cl_uint *count) {
@@ -60,13 +50,11 @@ FAKE_API cl_int clGetPlatformIDs(cl_uint n, cl_platform_id *to, cl_uint *count) 
 }
 
 FAKE_API cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info name, size_t size, void *to, size_t *ret) {
-    (void)platform;
-    return told_text(name == CL_PLATFORM_NAME ? "Fakes " : "OpenCL 1.2", size, to, ret);
+    return answer_text(name == CL_PLATFORM_NAME ? "Fakes " : "OpenCL 1.2", size, to, ret);
 }
 
 FAKE_API cl_int clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id *to,
                                cl_uint *count) {
-    (void)platform, (void)type;
     for (cl_uint i = 0; to && i < n; i++) {
         to[i] = (cl_device_id)(uintptr_t)(16 + i);
     }
@@ -83,23 +71,22 @@ FAKE_API cl_int clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t
     const cl_ulong bytes = 4096;
     const size_t items[3] = {64, 8, 1};
     switch (name) {
-    case CL_DEVICE_TYPE: return told(&types[place], sizeof types[place], size, to, ret);
-    case CL_DEVICE_MAX_COMPUTE_UNITS: return told(&units, sizeof units, size, to, ret);
-    case CL_DEVICE_EXTENSIONS: return told_text("cl_khr_a cl_khr_b ", size, to, ret);
-    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return told(items, sizeof *items, size, to, ret);
-    case CL_DEVICE_MAX_WORK_ITEM_SIZES: return told(items, sizeof items, size, to, ret);
+    case CL_DEVICE_TYPE: return fake_answer(&types[place], sizeof types[place], size, to, ret);
+    case CL_DEVICE_MAX_COMPUTE_UNITS: return fake_answer(&units, sizeof units, size, to, ret);
+    case CL_DEVICE_EXTENSIONS: return answer_text("cl_khr_a cl_khr_b ", size, to, ret);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return fake_answer(items, sizeof *items, size, to, ret);
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES: return fake_answer(items, sizeof items, size, to, ret);
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
     case CL_DEVICE_GLOBAL_MEM_SIZE:
-    case CL_DEVICE_LOCAL_MEM_SIZE: return told(&bytes, sizeof bytes, size, to, ret);
-    case CL_DEVICE_NAME: return told_text(place ? " second" : "first", size, to, ret);
-    default: return told_text("7", size, to, ret);
+    case CL_DEVICE_LOCAL_MEM_SIZE: return fake_answer(&bytes, sizeof bytes, size, to, ret);
+    case CL_DEVICE_NAME: return answer_text(place ? " second" : "first", size, to, ret);
+    default: return answer_text("7", size, to, ret);
     }
 }
 
 FAKE_API cl_context clCreateContext(const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
                                     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *with,
                                     cl_int *status) {
-    (void)properties, (void)n, (void)devices, (void)notify, (void)with;
     *status = CL_SUCCESS;
     n_living++;
     return (cl_context)malloc(1);
@@ -129,7 +116,6 @@ static cl_program new_program(const char *text, size_t size, cl_int *status) {
 
 FAKE_API cl_program clCreateProgramWithSource(cl_context context, cl_uint n, const char **texts, const size_t *sizes,
                                               cl_int *status) {
-    (void)context, (void)n;
     n_built++;
     return new_program(texts[0], sizes[0], status);
 }
@@ -137,27 +123,24 @@ FAKE_API cl_program clCreateProgramWithSource(cl_context context, cl_uint n, con
 FAKE_API cl_program clCreateProgramWithBinary(cl_context context, cl_uint n, const cl_device_id *devices,
                                               const size_t *sizes, const unsigned char **texts, cl_int *each,
                                               cl_int *status) {
-    (void)context, (void)n, (void)devices, (void)each;
     return new_program((const char *)texts[0], sizes[0], status);
 }
 
 FAKE_API cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
                                void(CL_CALLBACK *notify)(cl_program, void *), void *with) {
-    (void)n, (void)devices, (void)options, (void)notify, (void)with;
     return strstr(((driver_program *)program)->source, "broken") ? CL_BUILD_PROGRAM_FAILURE : CL_SUCCESS;
 }
 
 FAKE_API cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program_build_info name, size_t size,
                                       void *to, size_t *ret) {
-    (void)program, (void)device, (void)name;
-    return told_text("line 1: it is broken", size, to, ret);
+    return answer_text("line 1: it is broken", size, to, ret);
 }
 
 FAKE_API cl_int clGetProgramInfo(cl_program program, cl_program_info name, size_t size, void *to, size_t *ret) {
     const driver_program *of = (const driver_program *)program;
     size_t n_bytes = strlen(of->source);
     if (name == CL_PROGRAM_BINARY_SIZES) {
-        return told(&n_bytes, sizeof n_bytes, size, to, ret);
+        return fake_answer(&n_bytes, sizeof n_bytes, size, to, ret);
     }
     memcpy(*(char **)to, of->source, n_bytes);
     return CL_SUCCESS;
@@ -216,7 +199,6 @@ FAKE_API cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem memory, cl_bo
 FAKE_API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel handle, cl_uint dimensions,
                                        const size_t *offset, const size_t *global, const size_t *local, cl_uint n,
                                        const cl_event *waits, cl_event *event) {
-    (void)dimensions, (void)offset, (void)global, (void)local;
     const driver_kernel *kernel = (const driver_kernel *)handle;
     size_t extra = strcmp(kernel->name, "overrun") == 0 ? 4 : 0, length = strlen(launched);
     if (strcmp(kernel->name, "back") == 0) {

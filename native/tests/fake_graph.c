@@ -99,30 +99,36 @@ void usual_graph(graph *g) {
     snprintf(sum->name, sizeof sum->name, "l_out-7");
 }
 
-ps_recorder *opened(ps_recorder_kind kind) {
-    ps_recorder *recorder = ps_recorder_open(kind, CAPACITY, 2);
+ps_recorder *recorder;
+graph g;
+
+void begin_with(ps_recorder_kind kind, uint64_t capacity, int32_t n_threads) {
+    ps_recorder_close(recorder);
+    recorder = ps_recorder_open(kind, capacity, n_threads);
     CHECK(recorder != NULL);
-    return recorder;
+    usual_graph(&g);
 }
 
-void ask_all(ps_recorder *recorder, graph *g) {
-    for (int i = 0; i < g->n_nodes; i++) {
-        CHECK(!ps_recorder_ask(&g->nodes[i], true, recorder));
+void begin(ps_recorder_kind kind) { begin_with(kind, CAPACITY, 2); }
+
+void ask_all(graph *asked) {
+    for (int i = 0; i < asked->n_nodes; i++) {
+        CHECK(!ps_recorder_ask(&asked->nodes[i], true, recorder));
     }
 }
 
-void tick(ps_recorder *recorder, int n_ticks) {
+void tick(int n_ticks) {
     for (int i = 0; i < n_ticks; i++) {
         CHECK(!ps_recorder_tick(recorder));
     }
 }
 
-void evaluate(ps_recorder *recorder, graph *g, int n_timed) {
-    ask_all(recorder, g);
-    tick(recorder, n_timed);
+void evaluate(graph *evaluated, int n_timed) {
+    ask_all(evaluated);
+    tick(n_timed);
 }
 
-const ps_event *stored(ps_recorder *recorder, uint64_t n_expected) {
+const ps_event *stored(uint64_t n_expected) {
     uint64_t n_events;
     ps_recorder_drain(recorder);
     const ps_event *events = ps_recorder_events(recorder, &n_events);
@@ -130,7 +136,7 @@ const ps_event *stored(ps_recorder *recorder, uint64_t n_expected) {
     return events;
 }
 
-const ps_node *nodes_of(const ps_recorder *recorder, int32_t index, int32_t n_expected) {
+const ps_node *nodes_of(int32_t index, int32_t n_expected) {
     int32_t n_nodes;
     const ps_node *nodes = ps_recorder_nodes(recorder, index, &n_nodes);
     CHECK(n_nodes == n_expected);

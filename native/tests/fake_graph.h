@@ -41,13 +41,19 @@ void empty_graph(graph *g);
  * after fusing. */
 void usual_graph(graph *g);
 
-ps_recorder *opened(ps_recorder_kind kind);
+/* The recorder of a test, and a graph for it. */
+extern ps_recorder *recorder;
+extern graph g;
+
+/* Opens a recorder in the place of the last test's, and makes the graph the usual one. */
+void begin(ps_recorder_kind kind);
+void begin_with(ps_recorder_kind kind, uint64_t capacity, int32_t n_threads);
 /* As the scheduler asks, and as thread 0 ticks; no answer is yes. */
-void ask_all(ps_recorder *recorder, graph *g);
-void tick(ps_recorder *recorder, int n_ticks);
-void evaluate(ps_recorder *recorder, graph *g, int n_timed);
+void ask_all(graph *asked);
+void tick(int n_ticks);
+void evaluate(graph *evaluated, int n_timed);
 /* What is stored, which must be as much as is expected. */
-const ps_event *stored(ps_recorder *recorder, uint64_t n_expected);
-const ps_node *nodes_of(const ps_recorder *recorder, int32_t index, int32_t n_expected);
+const ps_event *stored(uint64_t n_expected);
+const ps_node *nodes_of(int32_t index, int32_t n_expected);
 
 #endif

@@ -45,7 +45,7 @@ static fake_event *incomplete;
 
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
-static cl_int answer(const void *from, size_t needed, size_t size, void *value, size_t *size_ret) {
+cl_int fake_answer(const void *from, size_t needed, size_t size, void *value, size_t *size_ret) {
     if (value && size < needed) {
         return CL_INVALID_VALUE;
     }
@@ -60,22 +60,19 @@ static cl_int answer(const void *from, size_t needed, size_t size, void *value, 
 
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, size_t size, void *value,
                                       size_t *size_ret) {
-    (void)device;
     if (name == CL_DEVICE_PLATFORM) {
         cl_platform_id platform = (cl_platform_id)(uintptr_t)8;
-        return answer(&platform, sizeof(platform), size, value, size_ret);
+        return fake_answer(&platform, sizeof(platform), size, value, size_ret);
     }
-    return answer("fake", 5, size, value, size_ret);
+    return fake_answer("fake", 5, size, value, size_ret);
 }
 
 static cl_int CL_API_CALL platform_info(cl_platform_id platform, cl_platform_info name, size_t size, void *value,
                                         size_t *size_ret) {
-    (void)platform, (void)name;
-    return answer("fakes", 6, size, value, size_ret);
+    return fake_answer("fakes", 6, size, value, size_ret);
 }
 
 static cl_int CL_API_CALL timer(cl_device_id device, cl_ulong *device_ns, cl_ulong *host_ns) {
-    (void)device;
     *device_ns = *host_ns = (cl_ulong)atomic_fetch_add(&clock_ns, 1);
     return fake_has_timer ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
@@ -84,7 +81,6 @@ static cl_int CL_API_CALL timer(cl_device_id device, cl_ulong *device_ns, cl_ulo
 
 static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
                                                  cl_command_queue_properties properties, cl_int *status) {
-    (void)device;
     fake_queue *queue = (fake_queue *)calloc(1, sizeof(*queue));
     queue->n_references = 1;
     queue->context = context;
@@ -124,11 +120,11 @@ static cl_int CL_API_CALL queue_info(cl_command_queue handle, cl_command_queue_i
     cl_device_id device = (cl_device_id)(uintptr_t)16;
     cl_uint n_references = queue->n_references;
     switch (name) {
-    case CL_QUEUE_CONTEXT: return answer(&queue->context, sizeof(cl_context), size, value, size_ret);
-    case CL_QUEUE_DEVICE: return answer(&device, sizeof(device), size, value, size_ret);
-    case CL_QUEUE_PROPERTIES: return answer(&queue->properties, sizeof(queue->properties), size, value, size_ret);
-    case CL_QUEUE_PROPERTIES_ARRAY: return answer(list, sizeof(list), size, value, size_ret);
-    case CL_QUEUE_REFERENCE_COUNT: return answer(&n_references, sizeof(n_references), size, value, size_ret);
+    case CL_QUEUE_CONTEXT: return fake_answer(&queue->context, sizeof(cl_context), size, value, size_ret);
+    case CL_QUEUE_DEVICE: return fake_answer(&device, sizeof(device), size, value, size_ret);
+    case CL_QUEUE_PROPERTIES: return fake_answer(&queue->properties, sizeof(queue->properties), size, value, size_ret);
+    case CL_QUEUE_PROPERTIES_ARRAY: return fake_answer(list, sizeof(list), size, value, size_ret);
+    case CL_QUEUE_REFERENCE_COUNT: return fake_answer(&n_references, sizeof(n_references), size, value, size_ret);
     default: return CL_INVALID_VALUE;
     }
 }
@@ -192,12 +188,9 @@ void fake_finish_all(void) {
     fake_finish(NULL);
 }
 
-cl_int fake_references(cl_event event) {
-    return ((fake_event *)event)->n_references;
-}
+cl_int fake_references(cl_event event) { return ((fake_event *)event)->n_references; }
 
 static cl_event CL_API_CALL user_event(cl_context context, cl_int *status) {
-    (void)context;
     *status = CL_SUCCESS;
     return new_event(NULL, CL_SUBMITTED);
 }
@@ -207,9 +200,9 @@ static cl_int CL_API_CALL event_info(cl_event handle, cl_event_info name, size_t
     cl_int status = event->status;
     cl_uint n_references = (cl_uint)event->n_references;
     switch (name) {
-    case CL_EVENT_COMMAND_EXECUTION_STATUS: return answer(&status, sizeof(status), size, value, size_ret);
-    case CL_EVENT_REFERENCE_COUNT: return answer(&n_references, sizeof(n_references), size, value, size_ret);
-    case CL_EVENT_COMMAND_QUEUE: return answer(&event->queue, sizeof(event->queue), size, value, size_ret);
+    case CL_EVENT_COMMAND_EXECUTION_STATUS: return fake_answer(&status, sizeof(status), size, value, size_ret);
+    case CL_EVENT_REFERENCE_COUNT: return fake_answer(&n_references, sizeof(n_references), size, value, size_ret);
+    case CL_EVENT_COMMAND_QUEUE: return fake_answer(&event->queue, sizeof(event->queue), size, value, size_ret);
     default: return CL_INVALID_VALUE;
     }
 }
@@ -221,19 +214,15 @@ static cl_int CL_API_CALL profiling_info(cl_event handle, cl_profiling_info name
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     }
     cl_ulong time_ns = (cl_ulong)event->queued_ns + 10 * (name - CL_PROFILING_COMMAND_QUEUED);
-    return answer(&time_ns, sizeof(time_ns), size, value, size_ret);
+    return fake_answer(&time_ns, sizeof(time_ns), size, value, size_ret);
 }
 
-static cl_int CL_API_CALL wait_for_events(cl_uint n, const cl_event *events) {
-    (void)n, (void)events;
-    return CL_SUCCESS;
-}
+static cl_int CL_API_CALL wait_for_events(cl_uint n, const cl_event *events) { return CL_SUCCESS; }
 
 /* ---- memory and kernels ----------------------------------------------------------------------------------------- */
 
 static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
                                         cl_int *status) {
-    (void)context, (void)flags;
     fake_memory *memory = (fake_memory *)calloc(1, sizeof(*memory));
     memory->n_references = 1;
     memory->bytes = bytes;
@@ -266,16 +255,13 @@ static cl_int CL_API_CALL release_memory(cl_mem handle) {
 
 static cl_int CL_API_CALL memory_info(cl_mem handle, cl_mem_info name, size_t size, void *value, size_t *size_ret) {
     const fake_memory *memory = (const fake_memory *)handle;
-    return name == CL_MEM_SIZE ? answer(&memory->bytes, sizeof(memory->bytes), size, value, size_ret)
-                               : answer(&memory->type, sizeof(memory->type), size, value, size_ret);
+    return name == CL_MEM_SIZE ? fake_answer(&memory->bytes, sizeof(memory->bytes), size, value, size_ret)
+                               : fake_answer(&memory->type, sizeof(memory->type), size, value, size_ret);
 }
 
-uint8_t *fake_bytes(cl_mem memory) {
-    return ((fake_memory *)memory)->content;
-}
+uint8_t *fake_bytes(cl_mem memory) { return ((fake_memory *)memory)->content; }
 
 static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name, cl_int *status) {
-    (void)program;
     fake_kernel *kernel = (fake_kernel *)calloc(1, sizeof(*kernel));
     kernel->n_references = 1;
     snprintf(kernel->name, sizeof(kernel->name), "%s", name);
@@ -308,8 +294,8 @@ static cl_int CL_API_CALL kernel_info(cl_kernel handle, cl_kernel_info name, siz
                                       size_t *size_ret) {
     const fake_kernel *kernel = (const fake_kernel *)handle;
     cl_uint n_arguments = 8;
-    return name == CL_KERNEL_NUM_ARGS ? answer(&n_arguments, sizeof(n_arguments), size, value, size_ret)
-                                      : answer(kernel->name, strlen(kernel->name) + 1, size, value, size_ret);
+    return name == CL_KERNEL_NUM_ARGS ? fake_answer(&n_arguments, sizeof(n_arguments), size, value, size_ret)
+                                      : fake_answer(kernel->name, strlen(kernel->name) + 1, size, value, size_ret);
 }
 
 static cl_int CL_API_CALL set_argument(cl_kernel handle, cl_uint index, size_t size, const void *value) {
@@ -339,7 +325,6 @@ static cl_int command(cl_command_queue queue, cl_event *event) {
 static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel handle, cl_uint work_dim, const size_t *offset,
                                  const size_t *global, const size_t *local, cl_uint n_waits, const cl_event *waits,
                                  cl_event *event) {
-    (void)work_dim, (void)offset, (void)global, (void)local, (void)n_waits, (void)waits;
     const fake_kernel *kernel = (const fake_kernel *)handle;
     fake_n_launches++;
     if (fake_refusal == CL_SUCCESS && strcmp(kernel->name, "add_one") == 0) {
@@ -358,20 +343,17 @@ static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel handle, cl_ui
 }
 
 static cl_int CL_API_CALL task(cl_command_queue queue, cl_kernel kernel, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)kernel, (void)n, (void)w;
     return command(queue, e);
 }
 
 static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem memory, cl_bool blocks, size_t offset, size_t size,
                                       void *to, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)blocks, (void)n, (void)w;
     memcpy(to, fake_bytes(memory) + offset, size);
     return command(queue, e);
 }
 
 static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem memory, cl_bool blocks, size_t offset,
                                        size_t size, const void *from, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)blocks, (void)n, (void)w;
     memcpy(fake_bytes(memory) + offset, from, size);
     return command(queue, e);
 }
@@ -379,28 +361,23 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem memory, cl
 static cl_int CL_API_CALL read_rect(cl_command_queue queue, cl_mem memory, cl_bool blocks, const size_t *origin,
                                     const size_t *host_origin, const size_t *region, size_t a, size_t b, size_t c,
                                     size_t d, void *to, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)memory, (void)blocks, (void)origin, (void)host_origin, (void)region, (void)a, (void)b, (void)c, (void)d;
-    (void)to, (void)n, (void)w;
     return command(queue, e);
 }
 
 static cl_int CL_API_CALL copy_buffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
                                       size_t to_offset, size_t size, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)n, (void)w;
     memcpy(fake_bytes(to) + to_offset, fake_bytes(from) + from_offset, size);
     return command(queue, e);
 }
 
 static cl_int CL_API_CALL fill_buffer(cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_bytes,
                                       size_t offset, size_t size, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)memory, (void)pattern, (void)pattern_bytes, (void)offset, (void)size, (void)n, (void)w;
     return command(queue, e);
 }
 
 static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem memory, cl_bool blocks, cl_map_flags flags,
                                     size_t offset, size_t size, cl_uint n, const cl_event *w, cl_event *e,
                                     cl_int *status_ret) {
-    (void)blocks, (void)flags, (void)size, (void)n, (void)w;
     cl_int status = command(queue, e);
     if (status_ret) {
         *status_ret = status;
@@ -410,18 +387,15 @@ static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem memory, cl_bo
 
 static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem memory, void *mapped, cl_uint n, const cl_event *w,
                                 cl_event *e) {
-    (void)memory, (void)mapped, (void)n, (void)w;
     return command(queue, e);
 }
 
 static cl_int CL_API_CALL migrate(cl_command_queue queue, cl_uint n_memories, const cl_mem *memories,
                                   cl_mem_migration_flags flags, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)n_memories, (void)memories, (void)flags, (void)n, (void)w;
     return command(queue, e);
 }
 
 static cl_int CL_API_CALL marker_with(cl_command_queue queue, cl_uint n, const cl_event *w, cl_event *e) {
-    (void)n, (void)w;
     return command(queue, e);
 }
 
@@ -429,21 +403,14 @@ static cl_int CL_API_CALL marker(cl_command_queue queue, cl_event *event) {
     return event ? command(queue, event) : CL_INVALID_VALUE;
 }
 
-static cl_int CL_API_CALL barrier(cl_command_queue queue) {
-    (void)queue;
-    return fake_refusal;
-}
+static cl_int CL_API_CALL barrier(cl_command_queue queue) { return fake_refusal; }
 
 static cl_int CL_API_CALL svm_copy(cl_command_queue queue, cl_bool blocks, void *to, const void *from, size_t size,
                                    cl_uint n, const cl_event *w, cl_event *e) {
-    (void)blocks, (void)to, (void)from, (void)size, (void)n, (void)w;
     return command(queue, e);
 }
 
-static cl_int CL_API_CALL finish(cl_command_queue queue) {
-    (void)queue;
-    return CL_SUCCESS;
-}
+static cl_int CL_API_CALL finish(cl_command_queue queue) { return CL_SUCCESS; }
 
 const struct _cl_icd_dispatch fake_table = {
     .clGetDeviceInfo = device_info,

@@ -29,6 +29,9 @@ extern _Atomic uint32_t fake_n_memories;
 void fake_finish(cl_event event);
 void fake_finish_all(void);
 
+/* What a query of OpenCL's answers with `needed` bytes. */
+cl_int fake_answer(const void *from, size_t needed, size_t size, void *value, size_t *size_ret);
+
 cl_int fake_references(cl_event event);
 uint8_t *fake_bytes(cl_mem memory);
 extern const struct _cl_icd_dispatch fake_table;

@@ -10,7 +10,6 @@
 
 EXPORTED int32_t ps_operator_bench(const ps_operator_spec *spec, int32_t n_threads, int64_t budget_ns, double *samples_ns,
                                    int32_t max_samples, int32_t *n_samples, char *error, size_t error_bytes) {
-    (void)budget_ns;
     if (strcmp(spec->op, "DANCE") == 0) {
         strncpy(error, "no dancing", error_bytes - 1);
         return -1;
@@ -39,7 +38,6 @@ static int32_t failed(char *error, size_t error_bytes, const char *why) {
 
 EXPORTED int32_t ps_operator_device_open(const char *backend, const char *backend_path, int32_t n_threads,
                                          ps_operator_device **device, char *error, size_t error_bytes) {
-    (void)n_threads;
     if (strcmp(backend, "CPU") != 0 && !backend_path) {
         return failed(error, error_bytes, "no such backend");
     }
@@ -60,7 +58,6 @@ EXPORTED void ps_operator_device_close(ps_operator_device *device) {
 
 EXPORTED int32_t ps_operator_check(const ps_operator_device *device, const ps_operator_spec *spec, char *error,
                                    size_t error_bytes) {
-    (void)device;
     return strcmp(spec->op, "DANCE") == 0 ? failed(error, error_bytes, "no dancing") : 0;
 }
 
@@ -85,7 +82,6 @@ EXPORTED int32_t ps_operator_set(ps_operator_run *run, int32_t input, const void
 }
 
 EXPORTED int32_t ps_operator_clear(ps_operator_run *run, char *error, size_t error_bytes) {
-    (void)error, (void)error_bytes;
     for (size_t at = 0; at < sizeof run->output / sizeof *run->output; at++) {
         run->output[at] = NAN;
     }
@@ -95,7 +91,6 @@ EXPORTED int32_t ps_operator_clear(ps_operator_run *run, char *error, size_t err
 /* The first time takes long. */
 EXPORTED int32_t ps_operator_compute(ps_operator_run *run, int32_t n_copies, int64_t *elapsed_ns, char *error,
                                      size_t error_bytes) {
-    (void)error, (void)error_bytes;
     run->output[0] = run->given;
     *elapsed_ns = run->n_computed++ ? 1000 * n_copies : 1000000;
     return 0;

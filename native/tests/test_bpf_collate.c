@@ -10,7 +10,6 @@ static int64_t taken[N];
 static int n_taken, n_allowed = N;
 
 static bool take(void *context, const ps_bpf_record *record) {
-    (void)context;
     CHECK(n_taken < N && record->bytes >= sizeof(*record));
     taken[n_taken++] = record->ns;
     return n_taken <= n_allowed;
@@ -23,7 +22,7 @@ static void put(ps_collation *collation, int64_t ns, uint16_t n_extra) {
     CHECK(ps_collate(collation, bytes, record.bytes));
 }
 
-int main(void) {
+TEST(records_come_out_in_the_order_of_time) {
     ps_collation collation = {0};
     CHECK(ps_collate_until(&collation, 100, take, NULL) && n_taken == 0);
     for (int i = 0; i < N / 2; i++) { /* one processor, then another */
@@ -43,5 +42,4 @@ int main(void) {
     put(&collation, 5, 0);
     CHECK(!ps_collate_until(&collation, 10, take, NULL)); /* whoever takes them has had enough */
     ps_collation_close(&collation);
-    return 0;
 }

@@ -5,7 +5,7 @@
 
 #define PLACE(bytes) ps_cheap_place((const uint8_t *)(bytes), sizeof(bytes) - 1)
 
-int main(void) {
+TEST(the_first_emulated_instruction_is_found) {
     /* mov 0x68(%rdi),%eax; cmp $1,%ax; je: past both */
     CHECK(PLACE("\x8b\x47\x68\x66\x83\xf8\x01\x74\x07\xe9\x00\x00\x00\x00") == 7);
     /* lea 8(%rsp),%r10; and $-64,%rsp; push -8(%r10); push %rbp */
@@ -35,5 +35,4 @@ int main(void) {
     CHECK(PLACE("\x48\x8b") == 0);
     CHECK(PLACE("\x66") == 0);
     CHECK(PLACE("") == 0);
-    return 0;
 }

@@ -26,7 +26,7 @@ static bool refuses(const char *line, const char *reason) { return !parse(line) 
 
 #define LAYOUT " --tensor-bytes 336 --ne-at 16 --nb-at 48 --op-at 80 --src-at 152 --n-src 10 --data-at 248"
 
-static void test_a_whole_line_is_taken(void) {
+TEST(a_whole_line_is_taken) {
     CHECK(parse("--pid 77 --levels 255 --buffer perf --buffer-bytes 0x10000 --floor-milli-tokens-per-s 5000 --statistics "
                 "--expert-op 30 --counter cycles:0:0 --counter l3d_cache_refill:4:0x2a" LAYOUT));
     CHECK(options.action == PS_RECORD && options.pid == 77 && options.settings.tgid == 77 && options.levels == 255);
@@ -37,7 +37,7 @@ static void test_a_whole_line_is_taken(void) {
     CHECK(options.settings.tensor_bytes == 336 && options.settings.src_at == 152 && options.settings.n_src == 10);
 }
 
-static void test_what_is_usual(void) {
+TEST(what_is_usual) {
     CHECK(parse("--pid 1"));
     CHECK(options.levels == PS_BPF_TOKEN && options.settings.buffer == PS_BPF_RING && !options.floor_milli_tokens_per_s);
     CHECK(options.settings.expert_op == 0xffffffff && options.drain_ms == 200);
@@ -45,7 +45,7 @@ static void test_what_is_usual(void) {
     CHECK(parse("--check") && options.action == PS_CHECK);
 }
 
-static void test_what_is_refused(void) {
+TEST(what_is_refused) {
     CHECK(refuses("", "--pid"));
     CHECK(refuses("--pid", "--pid: no such option, or it lacks its value"));
     CHECK(refuses("--pid 0", "a number from 1"));
@@ -66,7 +66,7 @@ static void test_what_is_refused(void) {
 }
 
 /* No offset may lead out of the tensor, whose size bounds what the kernel's programs read. */
-static void test_a_layout_that_does_not_fit_is_refused(void) {
+TEST(a_layout_that_does_not_fit_is_refused) {
     CHECK(refuses("--pid 1 --levels 8", "--tensor-bytes 0"));
     CHECK(refuses("--pid 1 --levels 128", "--tensor-bytes 0"));
     CHECK(refuses("--pid 1 --levels 8 --tensor-bytes 520", "--tensor-bytes 520"));
@@ -79,16 +79,7 @@ static void test_a_layout_that_does_not_fit_is_refused(void) {
 }
 
 /* What comes from outside is not printed as it is: a status line stays one line. */
-static void test_a_problem_is_one_line(void) {
+TEST(a_problem_is_one_line) {
     CHECK(!ps_fail(&problem, "%s", "a\nb\033[2Jc"));
     CHECK(strcmp(problem.text, "a?b?[2Jc") == 0);
-}
-
-int main(void) {
-    test_a_whole_line_is_taken();
-    test_what_is_usual();
-    test_what_is_refused();
-    test_a_layout_that_does_not_fit_is_refused();
-    test_a_problem_is_one_line();
-    return 0;
 }

@@ -6,14 +6,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "bpf/elf_symbols.h"
 #include "bpf/mapped_files.h"
 #include "bpf/target.h"
 #include "check.h"
 
 __attribute__((noinline)) int probed_function(int n) { return n * 3 + 1; }
 
-static void test_a_line_of_the_mappings(void) {
+TEST(a_line_of_the_mappings) {
     ps_mapping mapping;
     CHECK(ps_parse_mapping("7f00-8f00 r-xp 00001000 08:1f 4242    /lib/a library.so.0\n", &mapping));
     CHECK(mapping.begin == 0x7f00 && mapping.end == 0x8f00 && mapping.is_code);
@@ -26,7 +25,8 @@ static void test_a_line_of_the_mappings(void) {
     CHECK(!ps_parse_mapping("", &mapping));
 }
 
-static void test_functions_of_this_program(void) {
+TEST(functions_of_this_program) {
+    CHECK(probed_function(1) == 4);
     ps_problem problem = {{0}};
     ps_function functions[] = {
         {.name = "probed_function", .library = "test_bpf", .fd = -1},
@@ -44,7 +44,7 @@ static void test_functions_of_this_program(void) {
 }
 
 /* Files that are cut off or wrong in any byte of their headers are searched without harm. */
-static void test_damaged_files(void) {
+TEST(damaged_files) {
     const char *names[] = {"probed_function"};
     uint64_t offset = 0;
     static char content[1 << 22];
@@ -72,7 +72,7 @@ static void test_damaged_files(void) {
     close(own);
 }
 
-static void test_users(void) {
+TEST(users) {
     uint32_t uids[4];
     CHECK(ps_parse_uids("Name:\tx\nUid:\t1000\t1001\t1002\t1003\nGid:\t5\t5\t5\t5\n", uids));
     CHECK(uids[0] == 1000 && uids[1] == 1001 && uids[2] == 1002 && uids[3] == 1003);
@@ -80,7 +80,7 @@ static void test_users(void) {
     CHECK(!ps_parse_uids("\nUid:\t1\t1\n", uids));
 }
 
-static void test_a_target_of_ones_own(void) {
+TEST(a_target_of_ones_own) {
     ps_target target;
     ps_problem problem = {{0}};
     char name[16];
@@ -89,14 +89,4 @@ static void test_a_target_of_ones_own(void) {
     CHECK(ps_thread_name(&target, (uint32_t)getpid(), name) && strcmp(name, "a (name) of own") == 0);
     CHECK(!ps_thread_name(&target, 1u << 30, name));
     CHECK(!ps_open_target(INT32_MAX, &target, &problem) && strstr(problem.text, "there is none"));
-}
-
-int main(void) {
-    CHECK(probed_function(1) == 4);
-    test_a_line_of_the_mappings();
-    test_functions_of_this_program();
-    test_damaged_files();
-    test_users();
-    test_a_target_of_ones_own();
-    return 0;
 }

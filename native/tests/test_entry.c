@@ -43,50 +43,40 @@ static void compute(int thread) {
     CHECK(after.n_barriers == before.n_barriers + 2 && after.n_graphs == before.n_graphs + 1);
 }
 
-static void test_ggml_does_its_work_whoever_watches(void) {
+TEST(ggml_does_its_work_whoever_watches) {
     for (uint32_t bits = 0; bits < 16; bits++) {
         watch(bits);
         compute(0);
     }
 }
 
-static void test_nothing_is_heard_while_nobody_watches(void) {
+TEST(nothing_is_heard_while_nobody_watches) {
     watch(0);
     compute(3);
     CHECK(!seen.n_entries && !seen.n_arrivals && !seen.n_begun && !seen.n_ended && !seen.n_followed);
 }
 
-static void test_entries_and_arrivals_of_threads(void) {
+TEST(entries_and_arrivals_of_threads) {
     watch(PS_WATCH_THREADS);
     compute(3);
     CHECK(seen.n_entries == 2 && seen.n_arrivals == 2 && !seen.n_begun);
     CHECK(seen.thread == 3 && seen.tensor == (const void *)&norm); /* of the fused pair, which comes last, the first */
 }
 
-static void test_the_first_entry_comes_without_arrivals(void) {
+TEST(the_first_entry_comes_without_arrivals) {
     watch(PS_WATCH_FIRST_ENTRY);
     compute(0);
     CHECK(seen.n_entries == 2 && !seen.n_arrivals && !seen.n_begun);
 }
 
-static void test_splits_begin_and_end(void) {
+TEST(splits_begin_and_end) {
     watch(PS_WATCH_SPLITS);
     compute(0);
     CHECK(seen.n_begun == 1 && seen.n_ended == 1 && !seen.n_entries && !seen.n_arrivals);
 }
 
-static void test_a_backend_is_followed_before_it_computes(void) {
+TEST(a_backend_is_followed_before_it_computes) {
     watch(PS_WATCH_BACKENDS);
     compute(0);
     CHECK(seen.n_followed == 1 && !seen.n_begun && !seen.n_entries && !seen.n_arrivals);
-}
-
-int main(void) {
-    test_ggml_does_its_work_whoever_watches();
-    test_nothing_is_heard_while_nobody_watches();
-    test_entries_and_arrivals_of_threads();
-    test_the_first_entry_comes_without_arrivals();
-    test_splits_begin_and_end();
-    test_a_backend_is_followed_before_it_computes();
-    return 0;
 }

@@ -85,7 +85,7 @@ static std::string digest_of(const std::string &bytes) {
 }
 
 /* The digests are those of tests/measure/launches/test_contents.py. */
-static void contents_are_those_of_the_desk(void) {
+TEST(contents_are_those_of_the_desk) {
     CHECK(digest_of(perfsuite::drawn_bytes(floats(7, 1001))) ==
           "6ef99b5869495a793ea1eb335ede053d566d8241bd67cfee839ace1994bf7827");
     CHECK(digest_of(perfsuite::drawn_bytes(floats(7, 1001, 8.0, 1000.0))) ==
@@ -159,50 +159,57 @@ static Value rounds(Value::List launches, int64_t n_least, int64_t target_ns) {
     return found;
 }
 
+static const OpenCl &library(void) {
+    static const OpenCl found({test_arguments[1]});
+    return found;
+}
+
+static Value taken(const Value &planned) { return perfsuite::taken_steps(library(), planned); }
+
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-static void devices_are_described(const OpenCl &cl) {
-    Value::List found = perfsuite::described_devices(cl);
+TEST(devices_are_described) {
+    Value::List found = perfsuite::described_devices(library());
     CHECK(found.size() == 2 && found[0].at("type").text() == "cpu" && found[1].at("type").text() == "gpu");
     CHECK(found[1].at("device_name").text() == "second" && found[1].at("platform_name").text() == "Fakes");
     CHECK(found[1].at("device_index").whole() == 1 && found[1].at("compute_units").whole() == 2);
     CHECK(found[0].at("global_memory_bytes").whole() == 4096);
-    Value::List limits = perfsuite::device_limits(cl);
+    Value::List limits = perfsuite::device_limits(library());
     CHECK(limits.size() == 2 && limits[1].at("extensions").text() == "cl_khr_a cl_khr_b");
     CHECK(limits[0].at("allocation_bytes").whole() == 4096 && limits[0].at("group_items").whole() == 64);
     CHECK(limits[0].at("axis_items").list().size() == 3 && limits[0].at("axis_items").list()[1].whole() == 8);
     Value changed = plan({}, {});
     changed.set("device_name", "third");
-    CHECK(failure_of([&] { perfsuite::taken_steps(cl, changed); }) ==
+    CHECK(failure_of([&] { taken(changed); }) ==
           "OpenCL: Fakes: second is device 1 of platform 0, expected Fakes: third; run it again");
     changed.set("device_index", 2);
-    CHECK(holds(failure_of([&] { perfsuite::taken_steps(cl, changed); }), "OpenCL: none is device 2"));
+    CHECK(holds(failure_of([&] { taken(changed); }), "OpenCL: none is device 2"));
 }
 
-static void an_output_comes_back(const OpenCl &cl) {
-    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("output", {0})}));
+TEST(an_output_comes_back) {
+    Value told = taken(plan({launch("copy", 5)}, {step("output", {0})}));
     const Value &answer = told.at("steps").list().at(0);
     std::string expected = perfsuite::drawn_bytes(floats(5, N_OUTPUTS + 1)).substr(0, 4 * N_OUTPUTS);
     CHECK(answer.at("is_guard_whole").boolean() && answer.at("output").bytes() == expected);
     CHECK(answer.at("sha256").text() == digest_of(expected));
     Value::List known = {"other", digest_of(expected)};
-    told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("output", {0}, 1, 0, 0, known)}));
+    told = taken(plan({launch("copy", 5)}, {step("output", {0}, 1, 0, 0, known)}));
     CHECK(told.at("steps").list()[0].at("output").is_nil());
     CHECK(told.at("steps").list()[0].at("sha256").text() == digest_of(expected));
 }
 
-static void what_is_not_written_and_what_is_too_much_is_seen(const OpenCl &cl) {
-    Value told = perfsuite::taken_steps(
-        cl, plan({launch("nothing", 5), launch("overrun", 5)}, {step("output", {0}), step("output", {1})}));
+TEST(what_is_not_written_and_what_is_too_much_is_seen) {
+    Value told = taken(
+        plan({launch("nothing", 5), launch("overrun", 5)}, {step("output", {0}), step("output", {1})}));
     CHECK(told.at("steps").list()[0].at("output").bytes() == std::string(4 * N_OUTPUTS, '\xff'));
     CHECK(!told.at("steps").list()[1].at("is_guard_whole").boolean());
     CHECK(told.at("steps").list()[1].find("output") == nullptr);
 }
 
-static void launches_take_turns(const OpenCl &cl) {
+TEST(launches_take_turns) {
     fake_driver_reset();
-    Value told = perfsuite::taken_steps(
-        cl, plan({launch("copy", 5), launch("nothing", 5, 0)},
+    Value told = taken(
+        plan({launch("copy", 5), launch("nothing", 5, 0)},
                  {turns({0, 1}, 2, A_SECOND_NS, {Value::List{0}, Value::List{1}})}));
     CHECK(std::string(fake_driver_launched()) == "cncn" /* the warm-up */ "n" "cnnc" "c" "nccn");
     CHECK(told.at("steps").list()[0].at("n_per_round").list()[0].whole() == 2);
@@ -216,34 +223,34 @@ static void launches_take_turns(const OpenCl &cl) {
     }
     fake_driver_reset();
     Value::List leaders(9, Value::List{0, 1});
-    perfsuite::taken_steps(cl, plan({launch("copy", 5), launch("nothing", 6)}, {turns({0, 1}, 100, -1, leaders)}));
+    taken(plan({launch("copy", 5), launch("nothing", 6)}, {turns({0, 1}, 100, -1, leaders)}));
     CHECK(std::string(fake_driver_launched()) == "ccnn" "cccnnn" "cccnnn" "cccnnn"); /* no time is left: the least */
 }
 
-static void a_burst_is_between_two_finishes(const OpenCl &cl) {
+TEST(a_burst_is_between_two_finishes) {
     fake_driver_reset();
-    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("burst", {0}, 7)}));
+    Value told = taken(plan({launch("copy", 5)}, {step("burst", {0}, 7)}));
     const Value &answer = told.at("steps").list()[0];
     CHECK(std::string(fake_driver_launched()) == "ccccccc" && answer.at("host_ns").whole() >= 0);
     CHECK(answer.at("start_ns").list().size() == 7 && answer.at("end_ns").list().size() == 7);
 }
 
-static void what_does_not_build_is_told_with_its_log(const OpenCl &cl) {
+TEST(what_does_not_build_is_told_with_its_log) {
     Value broken = plan({launch("copy", 5)}, {step("output", {0})}, "copy broken");
-    Value told = perfsuite::taken_steps(cl, broken);
+    Value told = taken(broken);
     CHECK(told.at("unbuilt").at("launch").whole() == 0 && told.find("steps") == nullptr);
     CHECK(told.at("unbuilt").at("log").text() ==
           "options: -DX\nclBuildProgram failed: BUILD_PROGRAM_FAILURE\n\nline 1: it is broken");
     Value lacking = plan({launch("copy", 5), launch("nothing", 5)}, {step("output", {0}), step("output", {1})}, "copy");
-    told = perfsuite::taken_steps(cl, lacking);
+    told = taken(lacking);
     CHECK(told.at("unbuilt").at("launch").whole() == 1);
     CHECK(told.at("unbuilt").at("log").text() == "no kernel nothing in the program: INVALID_KERNEL_NAME");
 }
 
-static void a_launch_that_writes_to_its_inputs_says_what_they_hold(const OpenCl &cl) {
+TEST(a_launch_that_writes_to_its_inputs_says_what_they_hold) {
     Value writing = launch("back", 5);
     writing.set("are_inputs_written", true);
-    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5), writing}, {step("output", {0}), step("output", {1})},
+    Value told = taken(plan({launch("copy", 5), writing}, {step("output", {0}), step("output", {1})},
                                                  "copy back"));
     const Value::List &steps = told.at("steps").list();
     CHECK(steps[0].at("inputs").list().empty());
@@ -252,35 +259,35 @@ static void a_launch_that_writes_to_its_inputs_says_what_they_hold(const OpenCl 
     CHECK(steps[1].at("inputs").list().size() == 1 && steps[1].at("inputs").list()[0].text() == digest_of(input));
 }
 
-static void a_step_that_may_fail_says_why(const OpenCl &cl) {
+TEST(a_step_that_may_fail_says_why) {
     Value may_fail = step("output", {0}), other = step("output", {1});
     may_fail.set("may_fail", true);
-    Value told = perfsuite::taken_steps(cl, plan({launch("nothing", 5), launch("copy", 5)}, {may_fail, other}, "copy"));
+    Value told = taken(plan({launch("nothing", 5), launch("copy", 5)}, {may_fail, other}, "copy"));
     const Value::List &steps = told.at("steps").list();
     CHECK(steps[0].at("unbuilt").text() == "no kernel nothing in the program: INVALID_KERNEL_NAME");
     CHECK(steps[1].at("is_guard_whole").boolean());
     fake_driver_refuse(CL_OUT_OF_RESOURCES);
-    told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {may_fail}));
+    told = taken(plan({launch("copy", 5)}, {may_fail}));
     fake_driver_refuse(CL_SUCCESS);
     const Value &refused = told.at("steps").list()[0];
     CHECK(holds(refused.at("refused").text(), "case/copy: ") && !refused.at("is_memory").boolean());
 }
 
 /* Each launch of the stand-in takes 10 ns, however many passes it makes. */
-static void rounds_have_as_many_passes_as_last_long_enough(const OpenCl &cl) {
+TEST(rounds_have_as_many_passes_as_last_long_enough) {
     fake_driver_reset();
-    Value told = perfsuite::taken_steps(
-        cl, plan({launch("lacking", 5), launch("nothing", 5, 0), launch("copy", 5, 1)}, {rounds({0, 1, 2}, 3, 10)}));
+    Value told = taken(
+        plan({launch("lacking", 5), launch("nothing", 5, 0), launch("copy", 5, 1)}, {rounds({0, 1, 2}, 3, 10)}));
     CHECK(std::string(fake_driver_launched()) == "nc" /* one pass is enough */ "nnccnnccnncc");
     const Value::List &ways = told.at("steps").list()[0].at("ways").list();
     CHECK(ways.size() == 3 && holds(ways[0].at("unbuilt").text(), "no kernel lacking"));
     CHECK(ways[1].at("passes").whole() == 1 && ways[2].at("best_ns").list().size() == 3);
     CHECK(ways[2].at("best_ns").list()[0].whole() == 10);
     fake_driver_reset();
-    told = perfsuite::taken_steps(cl, plan({launch("nothing", 5)}, {rounds({0}, 1, 1000)}));
+    told = taken(plan({launch("nothing", 5)}, {rounds({0}, 1, 1000)}));
     CHECK(told.at("steps").list()[0].at("ways").list()[0].at("passes").whole() == 1 << 30);
     CHECK(std::string(fake_driver_launched()) == "nnnnnn" "nn"); /* 1, 64, 64², 64³, 64⁴, 2³⁰ */
-    told = perfsuite::taken_steps(cl, plan({launch("lacking", 5)}, {rounds({0}, 1, 10)}));
+    told = taken(plan({launch("lacking", 5)}, {rounds({0}, 1, 10)}));
     CHECK(told.at("steps").list()[0].at("ways").list()[0].find("passes") == nullptr);
 }
 
@@ -290,10 +297,10 @@ static std::string placed_bytes(const std::string &entry, const std::string &inp
     return perfsuite::pack(Value::Map{{"source", source}, {"options", "-DX"}, {"launch", std::move(planned)}});
 }
 
-static void kernels_are_placed_and_launched_line_by_line(const OpenCl &cl) {
+TEST(kernels_are_placed_and_launched_line_by_line) {
     fake_driver_reset();
     perfsuite::Progress progress;
-    perfsuite::PlacedKernels kernels(cl, plan({}, {}), progress);
+    perfsuite::PlacedKernels kernels(library(), plan({}, {}), progress);
     CHECK(holds(kernels.description(), "Fakes: second"));
     std::string input = "the bytes that are copied.. ";
     auto place = [&](const std::string &entry, const std::string &source) {
@@ -318,16 +325,16 @@ static void kernels_are_placed_and_launched_line_by_line(const OpenCl &cl) {
     CHECK(holds(failure_of([&] { kernels.answer("values 0 9"); }), "the output has 0"));
 }
 
-static void a_refusal_names_launch_and_device(const OpenCl &cl) {
+TEST(a_refusal_names_launch_and_device) {
     fake_driver_refuse(CL_OUT_OF_RESOURCES);
-    std::string said = failure_of([&] { perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("burst", {0})})); });
+    std::string said = failure_of([&] { taken(plan({launch("copy", 5)}, {step("burst", {0})})); });
     fake_driver_refuse(CL_SUCCESS);
     CHECK(said == "case/copy: clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES on Fakes: second (gpu, driver 7)");
 }
 
-static void a_plan_that_makes_no_sense_is_refused(const OpenCl &cl) {
+TEST(a_plan_that_makes_no_sense_is_refused) {
     auto said = [&](Value::List launches, Value::List steps) {
-        return failure_of([&] { perfsuite::taken_steps(cl, plan(launches, steps)); });
+        return failure_of([&] { taken(plan(launches, steps)); });
     };
     CHECK(holds(said({launch("copy", 5)}, {step("dance", {0})}), "a step of kind 'dance'"));
     CHECK(holds(said({launch("copy", 5)}, {step("output", {})}), "has no launch"));
@@ -338,49 +345,30 @@ static void a_plan_that_makes_no_sense_is_refused(const OpenCl &cl) {
     CHECK(holds(said({uneven}, {step("output", {0})}), "has 2 global sizes and 1 local ones"));
 }
 
-static void programs_are_built_once_and_kept(const OpenCl &cl, const std::string &folder) {
+TEST(programs_are_built_once_and_kept) {
+    std::string folder = (std::filesystem::temp_directory_path() / "perfsuite-launcher-XXXXXX").string();
+    CHECK(mkdtemp(folder.data()));
     Value twice = plan({launch("copy", 5), launch("nothing", 6)}, {step("output", {0}), step("output", {1})});
     fake_driver_reset();
-    perfsuite::taken_steps(cl, twice);
+    taken(twice);
     CHECK(fake_driver_built() == 1);
     twice.set("built_dir", folder);
-    perfsuite::taken_steps(cl, twice);
+    taken(twice);
     CHECK(fake_driver_built() == 2);
-    Value told = perfsuite::taken_steps(cl, twice);
+    Value told = taken(twice);
     CHECK(fake_driver_built() == 2 && told.at("steps").list().size() == 2); /* from what is kept */
     twice.set("programs", Value::List{Value::Map{{"source", "copy overrun nothing"}, {"options", "-DY"}}});
-    perfsuite::taken_steps(cl, twice);
+    taken(twice);
     CHECK(fake_driver_built() == 3);
+    std::filesystem::remove_all(folder);
 }
 
-static void a_library_is_looked_for_by_several_names(const char *path) {
+TEST(a_library_is_looked_for_by_several_names) {
+    const char *path = test_arguments[1];
     CHECK(OpenCl({"/nowhere/libOpenCL.so", path}).library == path);
     std::string said = failure_of([] { OpenCl({"/nowhere/libA.so", "/nowhere/libB.so"}); });
     CHECK(holds(said, "OpenCL: none of /nowhere/libA.so, /nowhere/libB.so can be loaded (/nowhere/libA.so: cannot"));
     CHECK(holds(said, "ocl-icd-libopencl1") && holds(said, "/etc/OpenCL/vendors"));
 }
 
-int main(int argc, char **argv) {
-    CHECK(argc == 2);
-    std::string folder = (std::filesystem::temp_directory_path() / "perfsuite-launcher-XXXXXX").string();
-    CHECK(mkdtemp(folder.data()));
-    a_library_is_looked_for_by_several_names(argv[1]);
-    OpenCl cl({argv[1]});
-    contents_are_those_of_the_desk();
-    devices_are_described(cl);
-    an_output_comes_back(cl);
-    what_is_not_written_and_what_is_too_much_is_seen(cl);
-    launches_take_turns(cl);
-    a_burst_is_between_two_finishes(cl);
-    what_does_not_build_is_told_with_its_log(cl);
-    a_launch_that_writes_to_its_inputs_says_what_they_hold(cl);
-    a_step_that_may_fail_says_why(cl);
-    rounds_have_as_many_passes_as_last_long_enough(cl);
-    kernels_are_placed_and_launched_line_by_line(cl);
-    a_refusal_names_launch_and_device(cl);
-    a_plan_that_makes_no_sense_is_refused(cl);
-    programs_are_built_once_and_kept(cl, folder);
-    std::filesystem::remove_all(folder);
-    CHECK(fake_driver_living() == 0);
-    return 0;
-}
+TEST(nothing_is_left) { CHECK(fake_driver_living() == 0); }

@@ -11,7 +11,6 @@
 #include <vector>
 
 extern "C" {
-#include "bpf/elf_symbols.h"
 #include "bpf/first_instructions.h"
 #include "bpf/mapped_files.h"
 #include "bpf/options.h"
@@ -91,7 +90,7 @@ static int n_read(const std::vector<std::string> &seeds, int n_rounds, const std
     return n_good;
 }
 
-static void messages(void) {
+TEST(messages) {
     Value::Map inner = {{"kind", "hello"}, {"id", 7}, {"n", -3}, {"ratio", 0.5}, {"raw", Bytes{"\x01\x02"}}, {"no", nullptr}};
     Value nested = 1;
     for (int depth = 0; depth < 40; depth++) {
@@ -108,7 +107,7 @@ static void messages(void) {
     CHECK(n_good > 0 && n_good < N_ROUNDS);
 }
 
-static void json(void) {
+TEST(json) {
     std::vector<std::string> seeds = {
         "{\"uid\": 1000, \"user\": \"a\\u00e9\\ud83d\\ude00\\n\", \"began_ns\": 12345678901234, \"x\": [1.5e3, -2, true, null, {}]}",
         std::string(30, '[') + std::string(30, ']'), "\"\xe2\x82\xac\"", "-0.0"};
@@ -123,7 +122,7 @@ static void json(void) {
     CHECK(n_good > 0 && n_good < N_ROUNDS);
 }
 
-static void lines(void) {
+TEST(lines) {
     std::vector<std::string> seeds = {"values 0 12\nset 1 7\n", "AACAPwAAwH8=", "9223372036854775807"};
     for (int round = 0; round < N_ROUNDS; round++) {
         std::string content = changed(seeds[below(seeds.size())]);
@@ -140,7 +139,7 @@ static void lines(void) {
 }
 
 /* What the helper with privileges reads of a process that anybody may have written. */
-static void what_the_helper_reads(void) {
+TEST(what_the_helper_reads) {
     std::vector<std::string> seeds = {"7f00-8f00 r-xp 00001000 08:1f 4242    /lib/a library.so.0\n",
                                       "Name:\tx\nUid:\t1000\t1001\t1002\t1003\n", "task-clock:1:0x1000000000000"};
     const std::string code("\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\x0f\x84\x10\x00\x00\x00\xe8\x00\x00\x00\x00\x66\x81\xc7\x01", 23);
@@ -162,7 +161,7 @@ static void what_the_helper_reads(void) {
 }
 
 /* Bytes anywhere in the headers and tables, and in what they lead to. */
-static void elf_files(void) {
+TEST(elf_files) {
     const char *names[] = {"malloc", "main"};
     std::ifstream own("/proc/self/exe", std::ios::binary);
     std::string content{std::istreambuf_iterator<char>(own), {}};
@@ -179,13 +178,4 @@ static void elf_files(void) {
         ps_elf_offsets(copy, names, offsets, 2);
     }
     close(copy);
-}
-
-int main(void) {
-    messages();
-    json();
-    lines();
-    what_the_helper_reads();
-    elf_files();
-    return 0;
 }

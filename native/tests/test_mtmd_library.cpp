@@ -136,7 +136,7 @@ template <typename Form> static void check_hook(void) {
     CHECK(found.cb_eval == hook && found.cb_eval_user_data != nullptr);
 }
 
-static void test_what_each_release_has_is_set(void) {
+TEST(what_each_release_has_is_set) {
     handed_over<with_verbosity>();
     handed_over<bare>();
     const auto flash = handed_over<with_flash_attn>(eager<with_flash_attn>);
@@ -149,7 +149,7 @@ static void test_what_each_release_has_is_set(void) {
     check_hook<with_device>();
 }
 
-static void test_flash_attention_is_the_librarys_own_where_it_is_wanted(void) {
+TEST(flash_attention_is_the_librarys_own_where_it_is_wanted) {
     const mtmd_functions library = library_of<with_device>(limited<with_device>);
     const mtmd_settings settings{true, true, 2, nullptr, nullptr};
     library.init_from_file("a projector", nullptr, perfsuite::mtmd_params_of(library, settings));
@@ -165,21 +165,13 @@ template <typename Function> static std::string failure_of(Function function) {
     return "";
 }
 
-static void test_a_form_that_is_not_known_is_refused(void) {
+TEST(a_form_that_is_not_known_is_refused) {
     const mtmd_functions library = library_of<unheard_of>(usual<unheard_of>);
     const std::string text = failure_of([&] { perfsuite::mtmd_params_of(library, {}); });
     CHECK(text.find("has parameters of 112 bytes, in a form that this suite does not know") != std::string::npos);
 }
 
-static void test_a_folder_without_the_library_is_named(void) {
+TEST(a_folder_without_the_library_is_named) {
     const std::string text = failure_of([] { perfsuite::mtmd_library(); });
     CHECK(text.find("/: libmtmd.so, which encodes images, cannot be loaded (") != std::string::npos);
-}
-
-int main(void) {
-    test_what_each_release_has_is_set();
-    test_flash_attention_is_the_librarys_own_where_it_is_wanted();
-    test_a_form_that_is_not_known_is_refused();
-    test_a_folder_without_the_library_is_named();
-    return 0;
 }

@@ -19,6 +19,12 @@ static char path[] = "/tmp/perfsuite-phase-tracer-XXXXXX";
 static ps_trace_header header;
 static ps_traced_call calls[MOST];
 
+__attribute__((constructor)) static void prepare(void) {
+    int file = mkstemp(path);
+    CHECK(file >= 0 && close(file) == 0);
+    CHECK(setenv("PERFSUITE_PHASE_TRACE", path, 1) == 0);
+}
+
 /* Runs a driver in a process of its own, whose end writes the trace; returns whether there is one. */
 static int traced(void (*drive)(void)) {
     CHECK(unlink(path) == 0 || access(path, F_OK) != 0);
@@ -53,7 +59,7 @@ static void drive_one_token(void) {
     CHECK(llama_sampler_sample(NULL, NULL, 0) == 7);
 }
 
-static void test_each_call_is_recorded_with_its_result_left_alone(void) {
+TEST(each_call_is_recorded_with_its_result_left_alone) {
     static const ps_traced_function expected[] = {PS_TRACED_GET_ROWS,   PS_TRACED_GRAPH,      PS_TRACED_DECODE,
                                                   PS_TRACED_SYNCHRONIZE, PS_TRACED_GET_LOGITS, PS_TRACED_COPY,
                                                   PS_TRACED_SOFTMAX,     PS_TRACED_SAMPLE};
@@ -77,7 +83,7 @@ static void drive_too_many(void) {
     }
 }
 
-static void test_what_finds_no_room_is_counted(void) {
+TEST(what_finds_no_room_is_counted) {
     CHECK(traced(drive_too_many));
     CHECK(header.n_calls == 1 << 17);
     CHECK(header.n_lost == 9);
@@ -85,16 +91,4 @@ static void test_what_finds_no_room_is_counted(void) {
 
 static void drive_nothing(void) {}
 
-static void test_a_process_without_calls_writes_nothing(void) { CHECK(!traced(drive_nothing)); }
-
-int main(void) {
-    int file = mkstemp(path);
-    CHECK(file >= 0);
-    close(file);
-    CHECK(setenv("PERFSUITE_PHASE_TRACE", path, 1) == 0);
-    test_each_call_is_recorded_with_its_result_left_alone();
-    test_what_finds_no_room_is_counted();
-    test_a_process_without_calls_writes_nothing();
-    unlink(path);
-    return 0;
-}
+TEST(a_process_without_calls_writes_nothing) { CHECK(!traced(drive_nothing)); }

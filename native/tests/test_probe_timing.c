@@ -9,7 +9,7 @@ static ps_schedule opened(int64_t budget_ns) {
     return schedule;
 }
 
-static void test_the_first_repetition_only_warms_up(void) {
+TEST(the_first_repetition_only_warms_up) {
     ps_schedule schedule = opened(100 * MS);
     ps_schedule_add(&schedule, 5 * MS, 5 * MS);
     CHECK(schedule.n_kept == 0 && !schedule.done);
@@ -17,7 +17,7 @@ static void test_the_first_repetition_only_warms_up(void) {
     CHECK(schedule.n_kept == 1 && schedule.pass_ns[0] == 4.0 * MS);
 }
 
-static void test_short_repetitions_grow_until_their_stamps_do_not_count(void) {
+TEST(short_repetitions_grow_until_their_stamps_do_not_count) {
     ps_schedule schedule = opened(100 * MS);
     int64_t now_ns = 0;
     while (schedule.n_kept == 0) {
@@ -29,7 +29,7 @@ static void test_short_repetitions_grow_until_their_stamps_do_not_count(void) {
     CHECK(schedule.pass_ns[0] == 100.0);
 }
 
-static void test_it_ends_when_another_repetition_would_overrun(void) {
+TEST(it_ends_when_another_repetition_would_overrun) {
     ps_schedule schedule = opened(100 * MS);
     ps_schedule_add(&schedule, 30 * MS, 30 * MS);
     ps_schedule_add(&schedule, 30 * MS, 60 * MS);
@@ -38,7 +38,7 @@ static void test_it_ends_when_another_repetition_would_overrun(void) {
     CHECK(schedule.done && schedule.n_kept == 2);
 }
 
-static void test_one_repetition_is_kept_however_small_the_budget(void) {
+TEST(one_repetition_is_kept_however_small_the_budget) {
     ps_schedule schedule = opened(1 * MS);
     ps_schedule_add(&schedule, 50 * MS, 50 * MS);
     CHECK(schedule.done && schedule.n_kept == 1);
@@ -47,7 +47,7 @@ static void test_one_repetition_is_kept_however_small_the_budget(void) {
     CHECK(schedule.done && schedule.n_kept == 1 && schedule.pass_ns[0] == 1.0);
 }
 
-static void test_it_ends_when_its_room_is_full(void) {
+TEST(it_ends_when_its_room_is_full) {
     ps_schedule schedule = opened(PS_MAX_BUDGET_MS * MS);
     for (int i = 0; i <= PS_MAX_REPETITIONS; i++) {
         CHECK(!schedule.done);
@@ -65,7 +65,7 @@ static ps_pass_times closed(int n, const double *pass_ns) {
     return ps_schedule_close(&schedule);
 }
 
-static void test_best_and_median(void) {
+TEST(best_and_median) {
     const double pass_ns[] = {5.0, 2.0, 9.0, 3.0};
     ps_pass_times odd = closed(3, pass_ns);
     CHECK(odd.best_ns == 2.0 && odd.median_ns == 5.0 && odd.repetitions == 3);
@@ -74,31 +74,18 @@ static void test_best_and_median(void) {
     CHECK(closed(0, pass_ns).repetitions == 0);
 }
 
-static void test_a_rate_is_amount_over_seconds(void) {
+TEST(a_rate_is_amount_over_seconds) {
     ps_pass_times times = {.best_ns = 2.0, .median_ns = 4.0, .repetitions = 7};
     ps_rate rate = ps_rate_of(10.0, &times);
     CHECK(rate.best_per_s == 5e9 && rate.median_per_s == 2.5e9 && rate.repetitions == 7);
 }
 
 static int refuse(const ps_member *member, void *context, int64_t passes) {
-    (void)context, (void)passes;
     return member->thread == 1 ? PS_NO_MEMORY : PS_OK;
 }
 
-static void test_work_that_fails_ends_the_probe(void) {
+TEST(work_that_fails_ends_the_probe) {
     ps_probe_setup setup = {.n_threads = 3, .budget_ms = 10};
     ps_pass_times times;
     CHECK(ps_time_passes(&setup, 10 * MS, refuse, NULL, &times) == PS_NO_MEMORY);
-}
-
-int main(void) {
-    test_the_first_repetition_only_warms_up();
-    test_short_repetitions_grow_until_their_stamps_do_not_count();
-    test_it_ends_when_another_repetition_would_overrun();
-    test_one_repetition_is_kept_however_small_the_budget();
-    test_it_ends_when_its_room_is_full();
-    test_best_and_median();
-    test_a_rate_is_amount_over_seconds();
-    test_work_that_fails_ends_the_probe();
-    return 0;
 }

@@ -44,7 +44,7 @@ static void check_stream(const ps_stream_kernel *kernel) {
     CHECK(all.a[N_FLOATS] == -1.0f);
 }
 
-static void test_every_width_streams_every_byte(void) {
+TEST(every_width_streams_every_byte) {
     int n = 0;
     for (; ps_supported_stream(n) != NULL; n++) {
         check_stream(ps_supported_stream(n));
@@ -89,7 +89,7 @@ static bool has_sums_of_floats(const char *path, const void *first) {
     return lane == (strcmp(path, "neon") == 0 ? N_ITERATIONS * 0.5f : 2.0f - 2.0f / (1 << N_ITERATIONS));
 }
 
-static void test_every_instruction_set_computes(void) {
+TEST(every_instruction_set_computes) {
     for (int type = PS_FP32; type <= PS_F16; type++) {
         for (int i = 0; ps_supported_compute(type, i) != NULL; i++) {
             const ps_compute_kernel *kernel = ps_supported_compute(type, i);
@@ -107,7 +107,7 @@ static void check_rate(const ps_rate *rate) {
     CHECK(rate->median_per_s > 0 && rate->best_per_s >= rate->median_per_s);
 }
 
-static void test_probes_of_one_to_eight_threads(void) {
+TEST(probes_of_one_to_eight_threads) {
     for (int n_threads = 1; n_threads <= 8; n_threads++) {
         ps_probe_setup setup = {.n_threads = n_threads, .pinned = n_threads % 2, .budget_ms = 4};
         ps_bandwidth bandwidth;
@@ -121,7 +121,7 @@ static void test_probes_of_one_to_eight_threads(void) {
     }
 }
 
-static void test_peaks_of_every_type(void) {
+TEST(peaks_of_every_type) {
     ps_probe_setup setup = {.n_threads = 2, .budget_ms = 10};
     for (int type = PS_FP32; type <= PS_F16; type++) {
         ps_rate rate;
@@ -133,7 +133,7 @@ static void test_peaks_of_every_type(void) {
     }
 }
 
-static void test_the_smallest_working_set_is_a_step_for_each_array_and_thread(void) {
+TEST(the_smallest_working_set_is_a_step_for_each_array_and_thread) {
     ps_probe_setup setup = {.n_threads = 2, .budget_ms = 1};
     ps_bandwidth bandwidth;
     CHECK(ps_probe_bandwidth(&setup, 6 * PS_STREAM_STEP, &bandwidth) == PS_OK);
@@ -149,7 +149,7 @@ static void check_refused(ps_probe_setup setup) {
     CHECK(ps_probe_dispatch(&setup, &latency) == PS_BAD_ARGUMENT);
 }
 
-static void test_bad_setups_are_refused(void) {
+TEST(bad_setups_are_refused) {
     check_refused((ps_probe_setup){.n_threads = 0, .budget_ms = 1});
     check_refused((ps_probe_setup){.n_threads = -3, .budget_ms = 1});
     check_refused((ps_probe_setup){.n_threads = 1025, .budget_ms = 1});
@@ -157,7 +157,7 @@ static void test_bad_setups_are_refused(void) {
     check_refused((ps_probe_setup){.n_threads = 1, .budget_ms = 600001});
 }
 
-static void test_bad_arguments_are_refused(void) {
+TEST(bad_arguments_are_refused) {
     ps_probe_setup setup = {.n_threads = 1, .budget_ms = 1};
     ps_bandwidth bandwidth;
     ps_rate rate;
@@ -174,29 +174,16 @@ static void test_bad_arguments_are_refused(void) {
     CHECK(ps_probe_dispatch(&setup, NULL) == PS_BAD_ARGUMENT);
 }
 
-static void test_memory_that_does_not_exist_is_refused(void) {
+TEST(memory_that_does_not_exist_is_refused) {
     ps_probe_setup setup = {.n_threads = 1, .budget_ms = 1};
     ps_bandwidth bandwidth;
     CHECK(ps_probe_bandwidth(&setup, INT64_MAX, &bandwidth) == PS_NO_MEMORY);
 }
 
-static void test_every_status_has_words_of_its_own(void) {
+TEST(every_status_has_words_of_its_own) {
     for (int status = PS_OK; status <= PS_UNSUPPORTED; status++) {
         for (int other = status + 1; other <= PS_UNSUPPORTED + 1; other++) {
             CHECK(strcmp(ps_status_text(status), ps_status_text(other)) != 0);
         }
     }
-}
-
-int main(void) {
-    test_every_width_streams_every_byte();
-    test_every_instruction_set_computes();
-    test_probes_of_one_to_eight_threads();
-    test_peaks_of_every_type();
-    test_the_smallest_working_set_is_a_step_for_each_array_and_thread();
-    test_bad_setups_are_refused();
-    test_bad_arguments_are_refused();
-    test_memory_that_does_not_exist_is_refused();
-    test_every_status_has_words_of_its_own();
-    return 0;
 }

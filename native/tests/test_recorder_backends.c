@@ -6,8 +6,8 @@ static struct ggml_backend backend_of(size_t device) {
     return backend;
 }
 
-static void test_a_processor_is_told_whom_to_report_to(void) {
-    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+TEST(a_processor_is_told_whom_to_report_to) {
+    begin(PS_RECORDER_CALLBACK);
     struct ggml_backend processor = backend_of(0), card = backend_of(1), other = {.name = "without a device"};
     CHECK(!ps_is_watching(PS_WATCH_BACKENDS));
     ps_recorder_follow_backends(recorder, true);
@@ -19,49 +19,33 @@ static void test_a_processor_is_told_whom_to_report_to(void) {
     CHECK(card.ended == NULL && other.ended == NULL);
     ps_recorder_follow_backends(recorder, false);
     CHECK(!ps_is_watching(PS_WATCH_BACKENDS));
-    ps_recorder_close(recorder);
 }
 
-static void test_backends_are_followed_through_an_evaluation(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
-    usual_graph(&g);
+TEST(backends_are_followed_through_an_evaluation) {
+    begin(PS_RECORDER_CALLBACK);
     ps_recorder_follow_backends(recorder, true);
     for (int i = 0; i < 3; i++) { /* the graph is known from the second on, and its first entry waited for */
-        evaluate(recorder, &g, N_USUAL_TIMED);
+        evaluate(&g, N_USUAL_TIMED);
         CHECK(ps_is_watching(PS_WATCH_BACKENDS));
     }
-    ps_recorder_close(recorder);
 }
 
-static void test_who_hears_nothing_of_a_backend_follows_none(void) {
+TEST(who_hears_nothing_of_a_backend_follows_none) {
     static const ps_recorder_kind kinds[] = {PS_RECORDER_PRELOAD, PS_RECORDER_GROUPS, PS_RECORDER_SPLITS};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        ps_recorder *recorder = opened(kinds[i]);
+        begin(kinds[i]);
         ps_recorder_follow_backends(recorder, true);
         CHECK(!ps_is_watching(PS_WATCH_BACKENDS));
-        ps_recorder_close(recorder);
     }
     ps_recorder_follow_backends(NULL, true);
     CHECK(!ps_is_watching(PS_WATCH_BACKENDS));
 }
 
-static void test_a_graph_that_is_only_asked_for_ends_at_its_first_node(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
-    usual_graph(&g);
+TEST(a_graph_that_is_only_asked_for_ends_at_its_first_node) {
+    begin(PS_RECORDER_CALLBACK);
     ps_recorder_only_ask(recorder);
-    ask_all(recorder, &g);
+    ask_all(&g);
     CHECK(ps_recorder_tick(recorder));
     CHECK(ps_recorder_n_graphs(recorder) == 1);
-    nodes_of(recorder, 0, N_USUAL);
-    ps_recorder_close(recorder);
-}
-
-int main(void) {
-    test_a_processor_is_told_whom_to_report_to();
-    test_backends_are_followed_through_an_evaluation();
-    test_who_hears_nothing_of_a_backend_follows_none();
-    test_a_graph_that_is_only_asked_for_ends_at_its_first_node();
-    return 0;
+    nodes_of(0, N_USUAL);
 }

@@ -30,13 +30,13 @@ static void routed_graph(graph *g, int layer) {
 }
 
 /* As the scheduler does: up to an answer of yes, compute, hand the tensor back, and on. */
-static int compute_pieces(ps_recorder *recorder, graph *g) {
+static int compute_pieces(graph *g) {
     int n_pieces = 0, n_timed = 0;
     for (int i = 0; i < g->n_nodes; i++) {
         bool is_cut = ps_recorder_ask(&g->nodes[i], true, recorder);
         n_timed += g->nodes[i].op != GGML_OP_VIEW;
         if (is_cut || i + 1 == g->n_nodes) {
-            tick(recorder, n_timed);
+            tick(n_timed);
             n_timed = 0;
             n_pieces++;
         }
@@ -47,22 +47,21 @@ static int compute_pieces(ps_recorder *recorder, graph *g) {
     return n_pieces;
 }
 
-static const ps_expert_choice *choices(const ps_recorder *recorder, uint64_t n_expected) {
+static const ps_expert_choice *choices(uint64_t n_expected) {
     uint64_t n_choices;
     const ps_expert_choice *found = ps_recorder_expert_choices(recorder, &n_choices);
     CHECK(n_choices == n_expected);
     return found;
 }
 
-static void test_the_choice_of_each_router_is_read(void) {
-    ps_recorder *recorder = opened(PS_RECORDER_EXPERTS);
+TEST(the_choice_of_each_router_is_read) {
+    begin(PS_RECORDER_EXPERTS);
     uint64_t before = ps_ticks_ordered();
     for (int layer = 0; layer < 3; layer++) {
-        graph g;
         routed_graph(&g, layer);
-        CHECK(compute_pieces(recorder, &g) == 2);
+        CHECK(compute_pieces(&g) == 2);
     }
-    const ps_expert_choice *found = choices(recorder, 3);
+    const ps_expert_choice *found = choices(3);
     const int32_t *ids = ps_recorder_expert_ids(recorder);
     for (int layer = 0; layer < 3; layer++) {
         CHECK(found[layer].layer == layer && found[layer].n_tokens == N_TOKENS && found[layer].n_used == N_USED);
@@ -74,111 +73,87 @@ static void test_the_choice_of_each_router_is_read(void) {
             }
         }
     }
-    ps_recorder_close(recorder);
 }
 
-static void test_each_piece_of_the_graph_is_timed(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_EXPERTS);
+TEST(each_piece_of_the_graph_is_timed) {
+    begin(PS_RECORDER_EXPERTS);
     routed_graph(&g, 5);
     for (int round = 0; round < 3; round++) {
-        compute_pieces(recorder, &g);
+        compute_pieces(&g);
     }
     CHECK(ps_recorder_n_graphs(recorder) == 2);
-    CHECK(nodes_of(recorder, 0, 3)[1].timed && !nodes_of(recorder, 0, 3)[2].timed && nodes_of(recorder, 1, 1)[0].timed);
-    const ps_event *events = stored(recorder, 3 * (3 + 2));
+    CHECK(nodes_of(0, 3)[1].timed && !nodes_of(0, 3)[2].timed && nodes_of(1, 1)[0].timed);
+    const ps_event *events = stored(3 * (3 + 2));
     for (int i = 0; i < 3 * 5; i++) {
         CHECK(events[i].graph == (i % 5 > 2) && events[i].index == (uint32_t)(i % 5 > 2 ? i % 5 - 3 : i % 5));
         CHECK(i == 0 || events[i].ticks >= events[i - 1].ticks);
     }
-    ps_recorder_close(recorder);
 }
 
-static void test_only_the_choice_itself_cuts_the_graph(void) {
+TEST(only_the_choice_itself_cuts_the_graph) {
     static const char *const others[] = {"ffn_moe_topk", "ffn_moe_topk-", "ffn_moe_topk-x", "ffn_moe_topk-3 (view)",
                                          "ffn_moe_topk--1", "ffn_moe_weights-3", "a_ffn_moe_topk-3"};
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_EXPERTS);
+    begin(PS_RECORDER_EXPERTS);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         routed_graph(&g, 3);
         snprintf(g.nodes[2].name, sizeof g.nodes[2].name, "%s", others[i]);
-        CHECK(compute_pieces(recorder, &g) == 1);
+        CHECK(compute_pieces(&g) == 1);
     }
     routed_graph(&g, 3);
     g.nodes[2].type = GGML_TYPE_F32; /* no ids */
-    CHECK(compute_pieces(recorder, &g) == 1);
-    choices(recorder, 0);
-    ps_recorder_close(recorder);
+    CHECK(compute_pieces(&g) == 1);
+    choices(0);
 }
 
-static void test_a_layer_without_tokens_has_no_choice(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_EXPERTS);
+TEST(a_layer_without_tokens_has_no_choice) {
+    begin(PS_RECORDER_EXPERTS);
     routed_graph(&g, 0);
     shape(&g.nodes[2], N_USED, 0);
-    CHECK(compute_pieces(recorder, &g) == 2);
-    choices(recorder, 0);
-    ps_recorder_close(recorder);
+    CHECK(compute_pieces(&g) == 2);
+    choices(0);
 }
 
-static void test_a_piece_that_another_backend_computes_is_no_graph(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_EXPERTS);
+TEST(a_piece_that_another_backend_computes_is_no_graph) {
+    begin(PS_RECORDER_EXPERTS);
     routed_graph(&g, 0);
     for (int i = 0; i < 3; i++) {
         ps_recorder_ask(&g.nodes[i], true, recorder);
     }
     ps_recorder_ask(&g.nodes[2], false, recorder); /* without a tick */
     ps_recorder_ask(&g.nodes[3], true, recorder);
-    tick(recorder, 1);
-    choices(recorder, 1);
+    tick(1);
+    choices(1);
     CHECK(ps_recorder_n_graphs(recorder) == 1);
-    nodes_of(recorder, 0, 1);
-    stored(recorder, 2);
-    ps_recorder_close(recorder);
+    nodes_of(0, 1);
+    stored(2);
 }
 
-static void test_choices_are_cleared_and_kept_as_times_are(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_EXPERTS);
+TEST(choices_are_cleared_and_kept_as_times_are) {
+    begin(PS_RECORDER_EXPERTS);
     for (int layer = 0; layer < 3; layer++) {
         routed_graph(&g, layer);
-        compute_pieces(recorder, &g);
+        compute_pieces(&g);
         if (layer == 0) {
             ps_recorder_keep(recorder);
         } else {
             ps_recorder_clear(recorder);
-            CHECK(choices(recorder, 1)[0].layer == 0);
+            CHECK(choices(1)[0].layer == 0);
         }
     }
-    compute_pieces(recorder, &g);
-    const ps_expert_choice *found = choices(recorder, 2);
+    compute_pieces(&g);
+    const ps_expert_choice *found = choices(2);
     CHECK(found[1].layer == 2 && found[1].first_id == N_TOKENS * N_USED);
     CHECK(ps_recorder_expert_ids(recorder)[found[1].first_id] == 2);
-    ps_recorder_close(recorder);
 }
 
-static void test_many_choices_fit(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_EXPERTS);
+TEST(many_choices_fit) {
+    begin(PS_RECORDER_EXPERTS);
     routed_graph(&g, 1);
     for (int i = 0; i < 10000; i++) {
-        compute_pieces(recorder, &g);
+        compute_pieces(&g);
         ps_recorder_drain(recorder);
     }
-    const ps_expert_choice *found = choices(recorder, 10000);
+    const ps_expert_choice *found = choices(10000);
     CHECK(ps_recorder_expert_ids(recorder)[found[9999].first_id] == 1);
     CHECK(ps_recorder_dropped(recorder) == 0);
-    ps_recorder_close(recorder);
-}
-
-int main(void) {
-    test_the_choice_of_each_router_is_read();
-    test_each_piece_of_the_graph_is_timed();
-    test_only_the_choice_itself_cuts_the_graph();
-    test_a_layer_without_tokens_has_no_choice();
-    test_a_piece_that_another_backend_computes_is_no_graph();
-    test_choices_are_cleared_and_kept_as_times_are();
-    test_many_choices_fit();
-    return 0;
 }

@@ -13,61 +13,52 @@ static void give(struct ggml_backend *backend, graph *g, int from, int to) {
     ps_recorder_split_end();
 }
 
-static ps_recorder *watching(void) {
-    ps_recorder *recorder = opened(PS_RECORDER_SPLITS);
+static void watch(void) {
+    begin(PS_RECORDER_SPLITS);
     ps_recorder_watch_entries(recorder);
-    return recorder;
 }
 
-static const ps_split *splits(const ps_recorder *recorder, uint64_t n_expected) {
+static const ps_split *splits(uint64_t n_expected) {
     uint64_t n_splits;
     const ps_split *found = ps_recorder_splits(recorder, &n_splits);
     CHECK(n_splits == n_expected);
     return found;
 }
 
-static void test_each_split_names_its_backend_and_its_nodes(void) {
-    graph g;
-    ps_recorder *recorder = watching();
-    usual_graph(&g);
+TEST(each_split_names_its_backend_and_its_nodes) {
+    watch();
     uint64_t before = ps_ticks_ordered();
     for (int round = 0; round < 3; round++) {
         give(&processor, &g, 0, 1);
         give(&card, &g, 1, 4);
         give(&processor, &g, 4, 5);
     }
-    const ps_split *found = splits(recorder, 9);
+    const ps_split *found = splits(9);
     for (int i = 0; i < 9; i++) {
         CHECK(strcmp(ps_recorder_backend_name(recorder, found[i].backend), i % 3 == 1 ? "Card" : "CPU") == 0);
         CHECK(found[i].graph == i % 3 && found[i].launch_ticks >= before);
         CHECK(found[i].return_ticks >= found[i].launch_ticks);
         before = found[i].return_ticks;
     }
-    nodes_of(recorder, 0, 1);
-    CHECK(strcmp(nodes_of(recorder, 1, 3)[0].op, nodes_of(recorder, 2, 1)[0].op) != 0);
+    nodes_of(0, 1);
+    CHECK(strcmp(nodes_of(1, 3)[0].op, nodes_of(2, 1)[0].op) != 0);
     CHECK(ps_recorder_n_graphs(recorder) == 3);
     CHECK(ps_recorder_backend_name(recorder, 2) == NULL && ps_recorder_backend_name(recorder, -1) == NULL);
-    ps_recorder_close(recorder);
 }
 
-static void test_the_same_nodes_on_another_backend_are_another_graph(void) {
-    graph g;
-    ps_recorder *recorder = watching();
-    usual_graph(&g);
+TEST(the_same_nodes_on_another_backend_are_another_graph) {
+    watch();
     give(&processor, &g, 0, N_USUAL);
     give(&card, &g, 0, N_USUAL);
     give(&processor, &g, 0, N_USUAL);
-    const ps_split *found = splits(recorder, 3);
+    const ps_split *found = splits(3);
     CHECK(found[0].graph == 0 && found[1].graph == 1 && found[2].graph == 0);
-    ps_recorder_close(recorder);
 }
 
-static void test_devices_are_asked_what_they_would_refuse(void) {
-    graph g;
-    ps_recorder *recorder = watching();
-    usual_graph(&g);
+TEST(devices_are_asked_what_they_would_refuse) {
+    watch();
     give(&processor, &g, 0, N_USUAL);
-    const ps_node *nodes = nodes_of(recorder, 0, N_USUAL);
+    const ps_node *nodes = nodes_of(0, N_USUAL);
     CHECK(strcmp(ps_recorder_device_name(recorder, 0), "Card0") == 0);
     CHECK(strcmp(ps_recorder_device_name(recorder, 1), "Card1") == 0);
     CHECK(ps_recorder_device_name(recorder, 2) == NULL && ps_recorder_device_name(recorder, -1) == NULL);
@@ -75,55 +66,35 @@ static void test_devices_are_asked_what_they_would_refuse(void) {
     CHECK(nodes[1].refused_by == 0); /* a view, which nobody computes */
     CHECK(nodes[2].refused_by == 2 && nodes[3].refused_by == 2 && nodes[4].refused_by == 2);
     CHECK(nodes[3].timed && !nodes[3].fused_into_previous); /* a device need not fuse as the processor does */
-    ps_recorder_close(recorder);
 }
 
-static void test_splits_are_cleared_and_kept_as_times_are(void) {
-    graph g;
-    ps_recorder *recorder = watching();
-    usual_graph(&g);
+TEST(splits_are_cleared_and_kept_as_times_are) {
+    watch();
     give(&processor, &g, 0, N_USUAL);
     ps_recorder_clear(recorder);
-    splits(recorder, 0);
+    splits(0);
     give(&card, &g, 0, N_USUAL);
     ps_recorder_keep(recorder);
     give(&processor, &g, 0, N_USUAL);
     ps_recorder_clear(recorder);
-    CHECK(splits(recorder, 1)[0].graph == 1);
-    ps_recorder_close(recorder);
+    CHECK(splits(1)[0].graph == 1);
 }
 
-static void test_an_empty_part_is_no_split(void) {
-    graph g;
-    ps_recorder *recorder = watching();
-    usual_graph(&g);
+TEST(an_empty_part_is_no_split) {
+    watch();
     give(&processor, &g, 2, 2);
-    splits(recorder, 0);
+    splits(0);
     CHECK(ps_recorder_dropped(recorder) == 0 && ps_recorder_n_graphs(recorder) == 0);
-    ps_recorder_close(recorder);
 }
 
-static void test_backends_beyond_the_table_share_its_last_name(void) {
-    graph g;
+TEST(backends_beyond_the_table_share_its_last_name) {
     char names[20][8];
-    ps_recorder *recorder = watching();
-    usual_graph(&g);
+    watch();
     for (int i = 0; i < 20; i++) {
         struct ggml_backend backend = {.name = names[i]};
         snprintf(names[i], sizeof names[i], "b%d", i);
         give(&backend, &g, 0, 1);
     }
-    CHECK(splits(recorder, 20)[19].backend == 15);
+    CHECK(splits(20)[19].backend == 15);
     CHECK(strcmp(ps_recorder_backend_name(recorder, 15), "b15") == 0);
-    ps_recorder_close(recorder);
-}
-
-int main(void) {
-    test_each_split_names_its_backend_and_its_nodes();
-    test_the_same_nodes_on_another_backend_are_another_graph();
-    test_devices_are_asked_what_they_would_refuse();
-    test_splits_are_cleared_and_kept_as_times_are();
-    test_an_empty_part_is_no_split();
-    test_backends_beyond_the_table_share_its_last_name();
-    return 0;
 }

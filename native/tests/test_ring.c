@@ -5,7 +5,7 @@
 
 enum { SMALL = 64, N_HANDED_OVER = 200000 };
 
-static void test_capacity_is_the_next_power_of_two_and_at_least_64(void) {
+TEST(capacity_is_the_next_power_of_two_and_at_least_64) {
     static const uint64_t asked[][2] = {{0, 64}, {1, 64}, {64, 64}, {65, 128}, {1000, 1024}, {4096, 4096}};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         ps_ring ring;
@@ -15,19 +15,24 @@ static void test_capacity_is_the_next_power_of_two_and_at_least_64(void) {
     }
 }
 
-static void test_an_empty_ring_gives_nothing(void) {
-    ps_ring ring;
-    ps_event event = {.ticks = 7};
-    CHECK(ps_ring_open(&ring, SMALL));
-    CHECK(!ps_ring_pop(&ring, &event));
-    CHECK(event.ticks == 7);
+static ps_ring ring;
+static ps_event event;
+
+/* Opens a ring in the place of the last test's. */
+static void begin(void) {
     ps_ring_close(&ring);
+    CHECK(ps_ring_open(&ring, SMALL));
 }
 
-static void test_events_come_out_whole_and_in_order_round_after_round(void) {
-    ps_ring ring;
-    ps_event event;
-    CHECK(ps_ring_open(&ring, SMALL));
+TEST(an_empty_ring_gives_nothing) {
+    begin();
+    event.ticks = 7;
+    CHECK(!ps_ring_pop(&ring, &event));
+    CHECK(event.ticks == 7);
+}
+
+TEST(events_come_out_whole_and_in_order_round_after_round) {
+    begin();
     uint32_t next = 0;
     for (uint32_t pushed = 0; pushed < 10 * SMALL;) {
         for (uint32_t i = 0; i < 50; i++, pushed++) {
@@ -41,13 +46,10 @@ static void test_events_come_out_whole_and_in_order_round_after_round(void) {
         CHECK(next == pushed);
     }
     CHECK(ring.dropped == 0);
-    ps_ring_close(&ring);
 }
 
-static void test_a_full_ring_drops_and_counts_the_newest(void) {
-    ps_ring ring;
-    ps_event event;
-    CHECK(ps_ring_open(&ring, SMALL));
+TEST(a_full_ring_drops_and_counts_the_newest) {
+    begin();
     for (uint32_t i = 0; i < SMALL + 9; i++) {
         ps_ring_push(&ring, i, 0, i);
     }
@@ -59,13 +61,10 @@ static void test_a_full_ring_drops_and_counts_the_newest(void) {
     ps_ring_push(&ring, 1, 2, 3);
     CHECK(ps_ring_pop(&ring, &event) && event.ticks == 1 && event.graph == 2 && event.index == 3);
     CHECK(ring.dropped == 9);
-    ps_ring_close(&ring);
 }
 
-static void test_counters_that_wrap_lose_nothing(void) {
-    ps_ring ring;
-    ps_event event;
-    CHECK(ps_ring_open(&ring, SMALL));
+TEST(counters_that_wrap_lose_nothing) {
+    begin();
     ring.head = ring.tail = UINT64_MAX - 10;
     for (uint32_t i = 0; i < SMALL + 1; i++) {
         ps_ring_push(&ring, i, 0, i);
@@ -75,7 +74,6 @@ static void test_counters_that_wrap_lose_nothing(void) {
         CHECK(ps_ring_pop(&ring, &event) && event.index == i);
     }
     CHECK(!ps_ring_pop(&ring, &event));
-    ps_ring_close(&ring);
 }
 
 typedef struct shared {
@@ -93,7 +91,7 @@ static void *produce(void *context) {
 }
 
 /* The consumer sees a rising sequence of whole events; with those that were dropped they are all. */
-static void test_two_threads_lose_nothing_uncounted(void) {
+TEST(two_threads_lose_nothing_uncounted) {
     shared both = {.is_over = 0};
     pthread_t producer;
     CHECK(ps_ring_open(&both.ring, 1024));
@@ -112,14 +110,4 @@ static void test_two_threads_lose_nothing_uncounted(void) {
     CHECK(pthread_join(producer, NULL) == 0);
     CHECK(n_seen + both.ring.dropped == N_HANDED_OVER);
     ps_ring_close(&both.ring);
-}
-
-int main(void) {
-    test_capacity_is_the_next_power_of_two_and_at_least_64();
-    test_an_empty_ring_gives_nothing();
-    test_events_come_out_whole_and_in_order_round_after_round();
-    test_a_full_ring_drops_and_counts_the_newest();
-    test_counters_that_wrap_lose_nothing();
-    test_two_threads_lose_nothing_uncounted();
-    return 0;
 }

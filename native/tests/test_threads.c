@@ -32,7 +32,7 @@ static int count_rounds(const ps_member *member, void *context) {
     return PS_OK;
 }
 
-static void test_teams_of_every_size_keep_step(void) {
+TEST(teams_of_every_size_keep_step) {
     for (int n_threads = 1; n_threads <= MOST_THREADS; n_threads++) {
         shared all = {.failing = -1};
         CHECK(ps_team_run(n_threads, 0, count_rounds, &all) == PS_OK);
@@ -50,7 +50,7 @@ static int fail_one(const ps_member *member, void *context) {
     return ps_barrier_wait(member->barrier);
 }
 
-static void test_one_failure_sends_the_team_home_and_is_the_cause(void) {
+TEST(one_failure_sends_the_team_home_and_is_the_cause) {
     for (int failing = 0; failing < 4; failing++) {
         shared all = {.failing = failing};
         int64_t begin_ns = ps_now_ns();
@@ -59,7 +59,7 @@ static void test_one_failure_sends_the_team_home_and_is_the_cause(void) {
     }
 }
 
-static void test_a_wait_for_nobody_ends_at_its_limit(void) {
+TEST(a_wait_for_nobody_ends_at_its_limit) {
     ps_barrier barrier;
     ps_barrier_open(&barrier, 2, 1000000);
     int64_t begin_ns = ps_now_ns();
@@ -68,14 +68,14 @@ static void test_a_wait_for_nobody_ends_at_its_limit(void) {
     CHECK(ps_barrier_wait(&barrier) == PS_TIMEOUT);
 }
 
-static void test_a_broken_barrier_lets_nobody_wait(void) {
+TEST(a_broken_barrier_lets_nobody_wait) {
     ps_barrier barrier;
     ps_barrier_open(&barrier, 2, INT64_MAX / 2);
     ps_barrier_break(&barrier);
     CHECK(ps_barrier_wait(&barrier) == PS_TIMEOUT);
 }
 
-static void test_a_generation_that_wraps_goes_on(void) {
+TEST(a_generation_that_wraps_goes_on) {
     ps_barrier barrier;
     ps_barrier_open(&barrier, 1, 1000000);
     barrier.generation = UINT32_MAX;
@@ -85,14 +85,13 @@ static void test_a_generation_that_wraps_goes_on(void) {
 }
 
 static int have_one_processor(const ps_member *member, void *context) {
-    (void)member, (void)context;
     cpu_set_t mine;
     CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
     CHECK(CPU_COUNT(&mine) == 1);
     return PS_OK;
 }
 
-static void test_pinned_threads_have_one_processor_and_the_caller_gets_its_own_back(void) {
+TEST(pinned_threads_have_one_processor_and_the_caller_gets_its_own_back) {
     cpu_set_t before, after;
     CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
     CHECK(ps_team_run(3, 1, have_one_processor, NULL) == PS_OK);
@@ -100,20 +99,9 @@ static void test_pinned_threads_have_one_processor_and_the_caller_gets_its_own_b
     CHECK(CPU_EQUAL(&before, &after));
 }
 
-static void test_teams_that_cannot_be_are_refused(void) {
+TEST(teams_that_cannot_be_are_refused) {
     CHECK(ps_team_run(0, 0, have_one_processor, NULL) == PS_BAD_ARGUMENT);
     CHECK(ps_team_run(-1, 0, have_one_processor, NULL) == PS_BAD_ARGUMENT);
     CHECK(ps_team_run(PS_MAX_THREADS + 1, 0, have_one_processor, NULL) == PS_BAD_ARGUMENT);
     CHECK(ps_team_run(1, 0, NULL, NULL) == PS_BAD_ARGUMENT);
-}
-
-int main(void) {
-    test_teams_of_every_size_keep_step();
-    test_one_failure_sends_the_team_home_and_is_the_cause();
-    test_a_wait_for_nobody_ends_at_its_limit();
-    test_a_broken_barrier_lets_nobody_wait();
-    test_a_generation_that_wraps_goes_on();
-    test_pinned_threads_have_one_processor_and_the_caller_gets_its_own_back();
-    test_teams_that_cannot_be_are_refused();
-    return 0;
 }

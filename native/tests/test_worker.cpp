@@ -42,7 +42,7 @@ template <typename Function> static std::string failure_of(Function function) {
 
 static Value back(const Value &value) { return perfsuite::unpack(perfsuite::pack(value)); }
 
-static void numbers_come_back(void) {
+TEST(numbers_come_back) {
     const int64_t wholes[] = {0, 1, 127, 128, 255, 256, 65535, 65536, 4294967295, 4294967296, -1, -32, -33, -128, -129,
                               -32768, -32769, -2147483649, std::numeric_limits<int64_t>::min(),
                               std::numeric_limits<int64_t>::max()};
@@ -56,7 +56,7 @@ static void numbers_come_back(void) {
     CHECK(failure_of([] { back(int64_t{1} << 31).whole32(); }) != "");
 }
 
-static void texts_lists_and_maps_come_back(void) {
+TEST(texts_lists_and_maps_come_back) {
     for (size_t size : {size_t{0}, size_t{31}, size_t{32}, size_t{65535}, size_t{65536}}) {
         std::string text(size, 'x');
         CHECK(back(text).text() == text);
@@ -75,7 +75,7 @@ static void texts_lists_and_maps_come_back(void) {
     CHECK(failure_of([&] { found.at("key 17"); }) == "a message lacks 'key 17'");
 }
 
-static void what_others_write_is_read(void) {
+TEST(what_others_write_is_read) {
     /* Forms that msgspec never writes, as the specification has them: short numbers, floats of 32 bits, short bytes. */
     CHECK(perfsuite::unpack(std::string("\xd0\x80", 2)).whole() == -128);
     CHECK(perfsuite::unpack(std::string("\xd1\xff\x00", 3)).whole() == -256);
@@ -85,7 +85,7 @@ static void what_others_write_is_read(void) {
     CHECK(perfsuite::unpack(std::string("\xd9\x01z", 3)).text() == "z");
 }
 
-static void garbage_is_refused(void) {
+TEST(garbage_is_refused) {
     std::string whole = perfsuite::pack(Value::Map{{"list", Value::List{1, "two", Bytes{"three"}}}});
     for (size_t size = 0; size < whole.size(); size++) {
         CHECK(failure_of([&] { perfsuite::unpack(whole.substr(0, size)); }) == "a message is cut short");
@@ -98,7 +98,7 @@ static void garbage_is_refused(void) {
     CHECK(failure_of([] { perfsuite::unpack("\x81\x01\x01"); }).find("in the place of text") != std::string::npos);
 }
 
-static void digests_are_those_of_the_standard(void) {
+TEST(digests_are_those_of_the_standard) {
     auto digest = [](const std::string &text) {
         perfsuite::Sha256 sha;
         for (size_t at = 0; at < text.size(); at += 61) {
@@ -111,7 +111,7 @@ static void digests_are_those_of_the_standard(void) {
     CHECK(digest(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-static void bytes_cross_in_a_line(void) {
+TEST(bytes_cross_in_a_line) {
     const std::pair<const char *, const char *> known[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"},
                                                            {"foob", "Zm9vYg=="}, {"\xff\xfe\xfd", "//79"}};
     for (auto [bytes, text] : known) {
@@ -138,7 +138,7 @@ static std::string crash_of(const std::function<void()> &last, double step_limit
     return crash ? crash->how : "";
 }
 
-static void a_crash_is_that_of_a_step(void) {
+TEST(a_crash_is_that_of_a_step) {
     CHECK(crash_of([] {}) == "");
     CHECK(crash_of([] {
               signal(SIGTERM, SIG_DFL);
@@ -155,14 +155,14 @@ static void a_crash_is_that_of_a_step(void) {
     CHECK(!crash);
 }
 
-static void texts_are_taken_apart(void) {
+TEST(texts_are_taken_apart) {
     CHECK(perfsuite::lines_of(std::string_view("a\nb\n")).size() == 2 && perfsuite::lines_of(std::string_view("")).empty());
     CHECK(perfsuite::words_of(std::string_view("  a  b\t")).size() == 2);
     CHECK(perfsuite::number_in("12") == 12 && !perfsuite::number_in("12x") && !perfsuite::number_in(""));
     CHECK(perfsuite::folder_of("/a/b") == "/a" && perfsuite::folder_of("/a") == "/" && perfsuite::folder_of("a") == ".");
 }
 
-static void a_busy_stretch_has_run(void) {
+TEST(a_busy_stretch_has_run) {
     perfsuite::ContentionMark before = perfsuite::ContentionMark::take();
     volatile double sum = 0.0;
     for (int i = 0; i < 20000000; i++) {
@@ -177,8 +177,8 @@ static void a_busy_stretch_has_run(void) {
     CHECK(!perfsuite::total({spent, known}).running_ns);
 }
 
-static void an_operator_takes_its_median(const char *library_path) {
-    perfsuite::Library library(library_path);
+TEST(an_operator_takes_its_median) {
+    perfsuite::Library library(test_arguments[1]);
     auto time_of = [&](int64_t n_tokens, const char *op, const char *type) {
         Value shape = Value::Map{{"op", op}, {"type", type}, {"n_inner", 256}, {"n_outer", 32}, {"n_tokens", n_tokens},
                                  {"n_heads", 0}, {"n_kv_heads", 0}, {"n_past", 0}, {"n_experts", 0}, {"n_used", 0}};
@@ -197,8 +197,8 @@ static void an_operator_takes_its_median(const char *library_path) {
     CHECK(failure_of([&] { library.function(&abort, "ps_nothing"); }).find("has no ps_nothing") != std::string::npos);
 }
 
-static void operators_do_what_lines_ask_for(const char *library_path) {
-    perfsuite::Library library(library_path);
+TEST(operators_do_what_lines_ask_for) {
+    perfsuite::Library library(test_arguments[1]);
     perfsuite::Progress progress;
     Value plan = Value::Map{{"subject", "ggml-cpu"}, {"n_threads", 2}, {"backend_library", nullptr},
                             {"library_dir", "/engine"}};
@@ -260,7 +260,7 @@ static std::string caches_of(int n_processors, bool has_l3 = true) {
     return root;
 }
 
-static void working_sets_follow_the_caches(void) {
+TEST(working_sets_follow_the_caches) {
     using Sets = std::vector<int64_t>;
     constexpr int64_t MEMORY = 64 * 1024 * MIB;
     std::string four = caches_of(4), without = caches_of(4, false), eight = caches_of(8), many = caches_of(64);
@@ -297,8 +297,8 @@ static std::vector<Asked> asked_of(const perfsuite::Library &library, const std:
     return asked;
 }
 
-static void ceilings_share_a_budget(const char *library_path) {
-    perfsuite::Library library(library_path);
+TEST(ceilings_share_a_budget) {
+    perfsuite::Library library(test_arguments[2]);
     Value found;
     int64_t spent_ms = 0;
     for (const Asked &each : asked_of(library, [&] { found = perfsuite::measured_ceilings(library, 3, 2500); })) {
@@ -319,8 +319,8 @@ static void ceilings_share_a_budget(const char *library_path) {
           std::string::npos);
 }
 
-static void sentinels_are_times_of_fixed_work(const char *library_path) {
-    perfsuite::Library library(library_path);
+TEST(sentinels_are_times_of_fixed_work) {
+    perfsuite::Library library(test_arguments[2]);
     Value found;
     auto asked = asked_of(library, [&] { found = perfsuite::measured_sentinels(library, 3); });
     CHECK(asked.size() == 2 && asked[0].what == 64 * MIB && asked[1].what == 0);
@@ -328,8 +328,8 @@ static void sentinels_are_times_of_fixed_work(const char *library_path) {
     CHECK(found.at("memory_ns").whole() == 64 * MIB / 64 && found.at("compute_ns").whole() == 1000000);
 }
 
-static void a_survey_goes_round(const char *library_path) {
-    perfsuite::Library library(library_path);
+TEST(a_survey_goes_round) {
+    perfsuite::Library library(test_arguments[2]);
     Value found;
     auto asked = asked_of(library, [&] { found = perfsuite::surveyed_ceilings(library, 2, {1, 2}, 20000); });
     std::set<std::pair<int32_t, int64_t>> slots;
@@ -357,14 +357,14 @@ static void a_survey_goes_round(const char *library_path) {
     }
 }
 
-static void another_engine_is_refused(const char *library_path) {
+TEST(another_engine_is_refused) {
     CHECK(failure_of([] { perfsuite::refuse_other_engine("/engine", "0"); }).find("another llama.cpp (none)") !=
           std::string::npos);
     std::filesystem::path copies = std::filesystem::temp_directory_path() / ("perfsuite-copies-" + std::to_string(getpid()));
     std::filesystem::create_directory(copies);
-    std::filesystem::copy_file(library_path, copies / "libggml-x.so.0");
+    std::filesystem::copy_file(test_arguments[1], copies / "libggml-x.so.0");
     std::filesystem::create_directory(copies / "other");
-    std::filesystem::copy_file(library_path, copies / "other" / "libggml-x.so");
+    std::filesystem::copy_file(test_arguments[1], copies / "other" / "libggml-x.so");
     {
         perfsuite::Library loaded((copies / "libggml-x.so.0").string());
         perfsuite::refuse_foreign_libraries(copies.string());
@@ -374,29 +374,8 @@ static void another_engine_is_refused(const char *library_path) {
               std::string::npos);
     }
     std::filesystem::remove_all(copies);
-    std::string id = perfsuite::library_build_id(library_path);
+    std::string id = perfsuite::library_build_id(test_arguments[1]);
     CHECK(id.size() == 40 && id.find_first_not_of("0123456789abcdef") == std::string::npos);
     CHECK(perfsuite::resident_sample().is_nil() || perfsuite::resident_sample().list().size() == 4);
     CHECK(perfsuite::peak_rss_bytes() > 0);
-}
-
-int main(int argc, char **argv) {
-    CHECK(argc == 3);
-    numbers_come_back();
-    texts_lists_and_maps_come_back();
-    what_others_write_is_read();
-    garbage_is_refused();
-    digests_are_those_of_the_standard();
-    bytes_cross_in_a_line();
-    a_crash_is_that_of_a_step();
-    texts_are_taken_apart();
-    a_busy_stretch_has_run();
-    an_operator_takes_its_median(argv[1]);
-    operators_do_what_lines_ask_for(argv[1]);
-    working_sets_follow_the_caches();
-    ceilings_share_a_budget(argv[2]);
-    sentinels_are_times_of_fixed_work(argv[2]);
-    a_survey_goes_round(argv[2]);
-    another_engine_is_refused(argv[1]);
-    return 0;
 }

@@ -96,9 +96,9 @@ def test_the_generic_timer_is_the_clock(machine: ArmMachine) -> None:
     """The native test of the clocks passes on the counter of the processor itself."""
     if obstacle := missing_tool(C_COMPILER):
         pytest.skip(f"arm: {obstacle}")
-    source = NATIVE / "tests" / "test_clock.c"
+    sources = [str(NATIVE / "tests" / name) for name in ("test_clock.c", "check.c")]
     program = machine.folder / "test_clock"
-    run([C_COMPILER, "-O2", f"-I{NATIVE}/include", f"-I{NATIVE}/tests", str(source), "-o", str(program)])
+    run([C_COMPILER, "-O2", f"-I{NATIVE}/include", f"-I{NATIVE}/tests", *sources, "-o", str(program)])
     disassembled = run(["aarch64-linux-gnu-objdump", "-d", str(program)])
     assert "cntvct_el0" in disassembled
     machine.said("/desk/test_clock")

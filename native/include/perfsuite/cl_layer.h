@@ -20,10 +20,6 @@
 extern "C" {
 #endif
 
-/* While it is paused, every command goes straight to the driver and nothing is recorded, whatever thread enqueues it.
- * What kernels were given is still kept (some 5 ns an argument), so that what is recorded afterwards is right. */
-void ps_cl_pause(bool paused);
-
 /* Waits until every recorded command is complete and in the log, at most `limit_ns`; false when time ran out. */
 bool ps_cl_flush(int64_t limit_ns);
 

@@ -1,18 +1,14 @@
 /* The two clocks of the suite: CLOCK_MONOTONIC in ns, and the processor's constant-rate counter in ticks.
  *
- * Reading the counter takes a fraction of what a clock call takes, so recorders stamp ticks and convert them after the
- * run, between two calibration points taken before and after it.  Header only: C11 and C++17.
+ * Reading the counter takes a fraction of what a clock call takes, so recorders stamp ticks, which whoever reads the record
+ * converts (perfsuite/records/engine_columns.py) between two calibration points taken before and after the run.  Header
+ * only: C11 and C++17.
  */
 #ifndef PERFSUITE_CLOCK_H
 #define PERFSUITE_CLOCK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,16 +54,6 @@ static inline uint64_t ps_ticks_ordered(void) {
 #endif
 }
 
-/* Whether ticks come at one rate at every frequency and in every sleep state; without it they are not time. */
-static inline bool ps_ticks_are_invariant(void) {
-#if defined(__x86_64__)
-    unsigned int eax, ebx, ecx, edx;
-    return __get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8)) != 0;
-#else
-    return true; /* architectural on aarch64 */
-#endif
-}
-
 /* One instant on both clocks.  `width_ticks` is how long the reading took: the instant is known to half of it. */
 typedef struct ps_clock_point {
     uint64_t ticks;
@@ -89,24 +75,6 @@ static inline ps_clock_point ps_calibrate(int n_brackets) {
         }
     }
     return best;
-}
-
-/* The monotonic time of `ticks`, on the line through two calibration points, rounded to the nearest ns:
- *
- *     ns = a.ns + (ticks - a.ticks) * (b.ns - a.ns) / (b.ticks - a.ticks)
- *
- * Exact (128-bit product); `ticks` may lie before, between or after the points and on either side of a wrap, within
- * 2^63 ticks of `a`.  Two points at one tick give a.ns; what leaves the int64 range sticks at its end. */
-static inline int64_t ps_ticks_to_ns(uint64_t ticks, const ps_clock_point *a, const ps_clock_point *b) {
-    int64_t run = (int64_t)(b->ticks - a->ticks);
-    if (run == 0) {
-        return a->ns;
-    }
-    __extension__ typedef __int128 wide;
-    wide rise = (wide)(int64_t)(ticks - a->ticks) * ((wide)b->ns - a->ns);
-    wide half = (run < 0 ? -(wide)run : (wide)run) / 2;
-    wide ns = a->ns + (rise + ((rise < 0) ? -half : half)) / run;
-    return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
 #ifdef __cplusplus

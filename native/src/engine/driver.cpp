@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -27,7 +26,7 @@ namespace {
 
 using perfsuite::context_ptr;
 using perfsuite::fail;
-using perfsuite::failure;
+using perfsuite::guarded;
 using perfsuite::load;
 using perfsuite::model_ptr;
 using perfsuite::open_context;
@@ -135,12 +134,6 @@ struct draft_model {
         return model ? std::min(n_target, llama_vocab_n_tokens(llama_model_get_vocab(model.get()))) : n_target;
     }
 };
-
-void say(char *error, size_t error_bytes, const std::string &text) {
-    if (error && error_bytes) {
-        std::snprintf(error, error_bytes, "%s", text.c_str());
-    }
-}
 
 // Contexts with and without the recorder on one model, each run in turn.
 //
@@ -498,7 +491,7 @@ const char *ps_engine_version(void) {
 }
 
 int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *error, size_t error_bytes) {
-    try {
+    return guarded(error, error_bytes, [&] {
         auto opened = std::make_unique<ps_engine>();
         opened->options = *options;
         for (size_t i = 0; i < opened->group_ends.size(); i++) {
@@ -531,13 +524,7 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
             static_cast<size_t>(llama_vocab_n_tokens(llama_model_get_vocab(opened->model.get()))));
         opened->prompt_probabilities.resize(opened->probabilities.size());
         *engine = opened.release();
-        return 0;
-    } catch (const failure &caught) {
-        say(error, error_bytes, caught.text);
-    } catch (const std::exception &caught) {
-        say(error, error_bytes, caught.what());
-    }
-    return -1;
+    });
 }
 
 void ps_engine_close(ps_engine *engine) { delete engine; }
@@ -548,7 +535,7 @@ void ps_engine_between(ps_engine *engine, void (*between)(void *context), void *
 }
 
 int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
-    try {
+    return guarded(error, error_bytes, [&] {
         const int32_t n_rows = std::max(engine->options.n_sequences, engine->options.n_draft + 1);
         const auto per_repetition = static_cast<size_t>((workload->n_gen + n_rows) * (2 + 3 * n_rows) + 4);
         engine->spans.reserve(engine->spans.size() + per_repetition * static_cast<size_t>(workload->n_repetitions));
@@ -563,27 +550,12 @@ int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *erro
             }
         }
         engine->clock_end = ps_calibrate(n_brackets);
-        return 0;
-    } catch (const failure &caught) {
-        say(error, error_bytes, caught.text);
-    } catch (const std::exception &caught) {
-        say(error, error_bytes, caught.what());
-    }
-    return -1;
+    });
 }
 
 int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
     const size_t kept = engine->spans.size(), n_outputs = engine->outputs.size(), n_chosen = engine->chosen.size();
-    int32_t status = 0;
-    try {
-        engine->repeat(*workload, 0);
-    } catch (const failure &caught) {
-        say(error, error_bytes, caught.text);
-        status = -1;
-    } catch (const std::exception &caught) {
-        say(error, error_bytes, caught.what());
-        status = -1;
-    }
+    const int32_t status = guarded(error, error_bytes, [&] { engine->repeat(*workload, 0); });
     engine->spans.resize(std::min(kept, engine->spans.size()));
     engine->outputs.resize(std::min(n_outputs, engine->outputs.size()));
     engine->chosen.resize(std::min(n_chosen, engine->chosen.size()));
@@ -617,7 +589,7 @@ void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_po
 
 int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workload, int32_t n_pairs, int64_t *plain_ns,
                            int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes) {
-    try {
+    return guarded(error, error_bytes, [&] {
         overhead_bench bench(*options, *workload, prefill != 0);
         const int32_t n_warm_up = bench.n_steps();
         for (int32_t pair = -n_warm_up; pair < n_pairs; pair++) {
@@ -628,13 +600,7 @@ int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workloa
             }
         }
         ps_recorder_watch_entries(nullptr);
-        return 0;
-    } catch (const failure &caught) {
-        say(error, error_bytes, caught.text);
-    } catch (const std::exception &caught) {
-        say(error, error_bytes, caught.what());
-    }
-    return -1;
+    });
 }
 
 } // extern "C"

@@ -1,7 +1,6 @@
 // The graphs that the engine would compute for a model, read from the model's metadata alone.
 
 #include <cstdint>
-#include <cstdio>
 #include <dlfcn.h>
 #include <exception>
 #include <memory>
@@ -72,17 +71,12 @@ void add_image_graph(perfsuite::image_encoder &images, ps_recorder *recorder) {
 template <typename Load, typename Read>
 int32_t read(Load load, Read read_loaded, char *error, size_t error_bytes) {
     bool is_loaded = false;
-    try {
+    const int32_t status = perfsuite::guarded(error, error_bytes, [&] {
         const auto loaded = load();
         is_loaded = true;
         read_loaded(loaded);
-        return 0;
-    } catch (const perfsuite::failure &caught) {
-        std::snprintf(error, error_bytes, "%s", caught.text.c_str());
-    } catch (const std::exception &caught) {
-        std::snprintf(error, error_bytes, "%s", caught.what());
-    }
-    return is_loaded ? PS_NO_GRAPH : PS_NO_MODEL;
+    });
+    return status == 0 ? 0 : is_loaded ? PS_NO_GRAPH : PS_NO_MODEL;
 }
 
 } // namespace

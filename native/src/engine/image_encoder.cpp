@@ -7,7 +7,6 @@
 #include <string>
 
 #include "loading.h"
-#include "memory_guard.h"
 
 namespace perfsuite {
 

@@ -28,6 +28,10 @@ void keep_complaint(ggml_log_level level, const char *text, void *);
 // Raises `failure`, with what the engine complained of last.
 [[noreturn]] void fail(const std::string &what);
 
+// Raises `failure`, with both figures, where the file is larger than the memory that is available.  From then on the process
+// is handed out no more of its own than that, so that a cache that does not fit is the engine's own error.
+void guard_memory(const char *gguf_path);
+
 // A model without its weights computes nothing: it only says its graphs.
 model_ptr load(const ps_options &options, bool reads_weights = true);
 

@@ -282,17 +282,8 @@ extern "C" {
 
 int32_t ps_model_tensors_open(const char *path, const char *const *wanted, const char *const *unwanted,
                               ps_model_tensors **model, char *error, size_t error_bytes) {
-    std::string problem;
-    try {
-        *model = asked_tensors(path, wanted, unwanted).release();
-        return 0;
-    } catch (const failure &caught) {
-        problem = caught.text;
-    } catch (const std::exception &caught) {
-        problem = caught.what();
-    }
-    std::snprintf(error, error_bytes, "%s", problem.c_str());
-    return -1;
+    return perfsuite::guarded(error, error_bytes,
+                              [&] { *model = asked_tensors(path, wanted, unwanted).release(); });
 }
 
 const ps_model_tensor *ps_model_tensors_rows(const ps_model_tensors *model, uint64_t *n_rows) {

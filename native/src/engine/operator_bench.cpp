@@ -3,7 +3,7 @@
 #include "perfsuite/operator_bench.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -225,40 +225,32 @@ private:
         }
     }
 
-    ggml_tensor *new_weight() {
-        ggml_context *context = weight_context_.get();
+    // Elements of a row, rows, and how many such; nothing where there are no weights.
+    std::array<int64_t, 3> weight_shape() const {
         const int64_t k = spec_.n_inner, m = spec_.n_outer;
         if (is("MUL_MAT")) {
-            return ggml_new_tensor_3d(context, type_, k, m, std::max<int64_t>(1, spec_.n_kv_heads));
+            return {k, m, std::max<int64_t>(1, spec_.n_kv_heads)};
         }
         if (is("MUL_MAT_ID")) {
-            return ggml_new_tensor_3d(context, type_, k, m, spec_.n_experts);
+            return {k, m, spec_.n_experts};
         }
         if (is("FLASH_ATTN_EXT")) {
-            return ggml_new_tensor_3d(context, type_, k, spec_.n_kv_heads, n_kv_);
+            return {k, spec_.n_kv_heads, n_kv_};
         }
         if (is("RMS_NORM+MUL")) {
-            return ggml_new_tensor_1d(context, type_, k);
+            return {k, 1, 1};
         }
-        return ggml_new_tensor_2d(context, type_, k, m); // GET_ROWS, SET_ROWS
+        return is("GET_ROWS") || is("SET_ROWS") ? std::array<int64_t, 3>{k, m, 1} : std::array<int64_t, 3>{};
+    }
+
+    ggml_tensor *new_weight() {
+        return ggml_new_tensor(weight_context_.get(), type_, 3, weight_shape().data());
     }
 
     size_t weight_bytes() const {
-        const auto row = ggml_row_size(type_, spec_.n_inner);
-        const auto m = static_cast<size_t>(spec_.n_outer);
-        if (is("MUL_MAT")) {
-            return row * m * static_cast<size_t>(std::max<int64_t>(1, spec_.n_kv_heads));
-        }
-        if (is("MUL_MAT_ID")) {
-            return row * m * static_cast<size_t>(spec_.n_experts);
-        }
-        if (is("FLASH_ATTN_EXT")) {
-            return 2 * row * static_cast<size_t>(n_kv_ * spec_.n_kv_heads);
-        }
-        if (is("RMS_NORM+MUL")) {
-            return row;
-        }
-        return is("GET_ROWS") || is("SET_ROWS") ? row * m : 0;
+        const auto [width, n_rows, n_more] = weight_shape();
+        const size_t bytes = ggml_row_size(type_, width) * static_cast<size_t>(n_rows * n_more);
+        return is("FLASH_ATTN_EXT") ? 2 * bytes : bytes;
     }
 
     ggml_backend_buffer_type_t buffer_type() {
@@ -357,11 +349,7 @@ private:
     }
 
     void fill_floats(ggml_tensor *tensor) {
-        std::vector<float> values(static_cast<size_t>(ggml_nelements(tensor)));
-        std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
-        for (float &value : values) {
-            value = uniform(random_);
-        }
+        const std::vector<float> values = perfsuite::drawn_floats(ggml_nelements(tensor), random_);
         ggml_backend_tensor_set(tensor, values.data(), 0, values.size() * sizeof(float));
     }
 
@@ -425,11 +413,7 @@ private:
             fail(std::string("weights of type ") + spec_.type + " cannot be drawn: they need an importance matrix");
         }
         const int64_t width = tensor->ne[0], n_rows = ggml_nrows(tensor), n_drawn = std::min(n_rows, drawn_rows);
-        std::vector<float> values(static_cast<size_t>(width * n_drawn));
-        std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
-        for (float &value : values) {
-            value = uniform(random_);
-        }
+        const std::vector<float> values = perfsuite::drawn_floats(width * n_drawn, random_);
         std::vector<char> drawn(ggml_nbytes(tensor));
         const size_t chunk = ggml_row_size(type_, width) * static_cast<size_t>(n_drawn);
         ggml_quantize_chunk(type_, values.data(), drawn.data(), 0, n_drawn, width, nullptr);
@@ -445,16 +429,10 @@ private:
 extern "C" int32_t ps_operator_bench(const ps_operator_spec *spec, int32_t n_threads, int64_t budget_ns,
                                      double *samples_ns, int32_t max_samples, int32_t *n_samples, char *error,
                                      size_t error_bytes) {
-    try {
+    return perfsuite::guarded(error, error_bytes, [&] {
         std::vector<double> samples;
         bench(*spec, n_threads).measure(budget_ns, samples, static_cast<size_t>(max_samples));
         *n_samples = std::min(max_samples, static_cast<int32_t>(samples.size()));
         std::copy_n(samples.begin(), *n_samples, samples_ns);
-        return 0;
-    } catch (const failure &caught) {
-        std::snprintf(error, error_bytes, "%s", caught.text.c_str());
-    } catch (const std::exception &caught) {
-        std::snprintf(error, error_bytes, "%s", caught.what());
-    }
-    return -1;
+    });
 }

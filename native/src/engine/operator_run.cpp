@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -260,16 +259,8 @@ struct ps_operator_run {
 namespace {
 
 template <typename action> int32_t checked(char *error, size_t error_bytes, action &&act) {
-    try {
-        complaint.clear();
-        act();
-        return 0;
-    } catch (const failure &caught) {
-        std::snprintf(error, error_bytes, "%s", caught.text.c_str());
-    } catch (const std::exception &caught) {
-        std::snprintf(error, error_bytes, "%s", caught.what());
-    }
-    return -1;
+    complaint.clear();
+    return perfsuite::guarded(error, error_bytes, act);
 }
 
 } // namespace

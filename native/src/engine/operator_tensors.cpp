@@ -89,6 +89,15 @@ size_t operator_bytes(const ps_operator_spec &spec) {
     return bytes;
 }
 
+std::vector<float> drawn_floats(int64_t n_values, std::mt19937 &random) {
+    std::vector<float> values(static_cast<size_t>(n_values));
+    std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+    for (float &value : values) {
+        value = uniform(random);
+    }
+    return values;
+}
+
 void draw_tensor(ggml_tensor *tensor, const ps_operator_spec &spec, std::mt19937 &random) {
     const int64_t bound = std::max<int64_t>(1, spec.n_experts);
     if (tensor->type == GGML_TYPE_I32) {
@@ -97,11 +106,7 @@ void draw_tensor(ggml_tensor *tensor, const ps_operator_spec &spec, std::mt19937
     if (tensor->type == GGML_TYPE_I64) {
         return set_numbers<int64_t>(tensor, bound);
     }
-    std::vector<float> values(static_cast<size_t>(ggml_nelements(tensor)));
-    std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
-    for (float &value : values) {
-        value = uniform(random);
-    }
+    const std::vector<float> values = drawn_floats(ggml_nelements(tensor), random);
     std::vector<char> stored(ggml_nbytes(tensor));
     ggml_quantize_chunk(tensor->type, values.data(), stored.data(), 0, ggml_nrows(tensor), tensor->ne[0], nullptr);
     ggml_backend_tensor_set(tensor, stored.data(), 0, stored.size());

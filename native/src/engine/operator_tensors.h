@@ -22,7 +22,10 @@ ggml_tensor *operator_of(ggml_context *context, const ps_operator_spec &spec,
 // Bytes of everything that an operator reads and writes.
 size_t operator_bytes(const ps_operator_spec &spec);
 
-// Draws floats from -1 to 1; whole numbers are those of experts in turn, or 0 where there are none.
+// Floats from -1 to 1.
+std::vector<float> drawn_floats(int64_t n_values, std::mt19937 &random);
+
+// Draws floats; whole numbers are those of experts in turn, or 0 where there are none.
 void draw_tensor(ggml_tensor *tensor, const ps_operator_spec &spec, std::mt19937 &random);
 
 } // namespace perfsuite

@@ -4,6 +4,9 @@
  * lock, no allocation.  A graph that was seen before is known again by a hash over its nodes' addresses, and over the
  * operators and shapes of some; only a new one is copied out.
  */
+#include <string.h>
+
+#include "ggml-backend.h"
 #include "interposed.h"
 #include "perfsuite/clock.h"
 #include "recorder_state.h"
@@ -49,7 +52,7 @@ void ps_hooks_end_evaluation(ps_recorder *r) {
     r->state = STATE_IDLE;
 }
 
-void ps_hooks_begin_asking(ps_recorder *r) {
+static void begin_asking(ps_recorder *r) {
     ps_hooks_end_evaluation(r);
     r->state = STATE_ASKING;
     r->n_asked = 0;
@@ -57,7 +60,7 @@ void ps_hooks_begin_asking(ps_recorder *r) {
     r->launch_ticks = ps_ticks();
 }
 
-void ps_hooks_begin_computing(ps_recorder *r) {
+static void begin_computing(ps_recorder *r) {
     r->state = STATE_COMPUTING;
     r->n_ticked = 0;
     r->current = -1;
@@ -78,7 +81,7 @@ void ps_hooks_begin_computing(ps_recorder *r) {
 
 static inline void note(ps_recorder *r, const struct ggml_tensor *tensor) {
     if (r->state != STATE_ASKING) {
-        ps_hooks_begin_asking(r);
+        begin_asking(r);
     }
     uint32_t position = r->n_asked++;
     if (position >= MAX_NODES) {
@@ -96,6 +99,45 @@ static inline void note(ps_recorder *r, const struct ggml_tensor *tensor) {
 
 void ps_hooks_note(ps_recorder *r, const struct ggml_tensor *tensor) { note(r, tensor); }
 
+/* ---- groups of nodes, which a backend computes and waits for one by one ------------------------------------------- */
+
+void ps_recorder_set_groups(ps_recorder *r, const uint8_t *ends, int32_t n_nodes) {
+    r->group_ends = ends;
+    r->n_group_nodes = n_nodes;
+}
+
+static bool ask_in_groups(ps_recorder *r, const struct ggml_tensor *tensor, bool ask) {
+    if (!ask) { /* the group whose last node was asked for last is computed */
+        if (r->n_asked <= MAX_NODES) {
+            r->groups[r->n_groups++] = (ps_event){.ticks = ps_ticks(), .index = r->n_asked};
+        }
+        return true;
+    }
+    if (r->state != STATE_ASKING) {
+        begin_asking(r);
+        r->n_groups = 0;
+    }
+    uint32_t position = r->n_asked++;
+    if (position < MAX_NODES) {
+        r->asked[position] = tensor;
+        r->hash = ps_mix(r->hash, ps_signature(tensor));
+    }
+    return position >= (uint32_t)r->n_group_nodes || r->group_ends[position];
+}
+
+void ps_recorder_end_evaluation(ps_recorder *r) {
+    if (r->kind != PS_RECORDER_GROUPS || r->state != STATE_ASKING) {
+        return;
+    }
+    begin_computing(r);
+    for (uint32_t i = 0; r->current >= 0 && i < r->n_groups; i++) {
+        ps_ring_push(&r->ring, r->groups[i].ticks, (uint32_t)r->current, r->groups[i].index);
+    }
+    r->state = STATE_IDLE;
+}
+
+/* ---- who asks ----------------------------------------------------------------------------------------------------- */
+
 static bool ask_naively(ps_recorder *r, bool ask) {
     if (!ask) { /* only after an answer of true */
         ps_ring_push(&r->ring, ps_ticks(), 0, 1);
@@ -106,7 +148,7 @@ static bool ask_naively(ps_recorder *r, bool ask) {
 static bool ask_otherwise(ps_recorder *r, const struct ggml_tensor *tensor, bool ask) {
     switch (r->kind) {
     case PS_RECORDER_CB_EVAL: return ask_naively(r, ask);
-    case PS_RECORDER_GROUPS: return ps_groups_ask(r, tensor, ask);
+    case PS_RECORDER_GROUPS: return ask_in_groups(r, tensor, ask);
     default: return ps_experts_ask(r, tensor, ask);
     }
 }
@@ -141,7 +183,7 @@ bool ps_recorder_tick(void *recorder) {
     ps_recorder *r = (ps_recorder *)recorder;
     uint64_t now = ps_ticks();
     if (r->state == STATE_ASKING) {
-        ps_hooks_begin_computing(r);
+        begin_computing(r);
     }
     uint32_t index = r->n_ticked++;
     if (r->current >= 0) {
@@ -160,11 +202,36 @@ void ps_recorder_entry(int ith, const struct ggml_tensor *tensor) {
     ps_recorder *r = watched;
     if (ps_is_watching(PS_WATCH_THREADS)) {
         if (ith == 0 && r->state == STATE_ASKING) {
-            ps_hooks_begin_computing(r);
+            begin_computing(r);
         }
         ps_threads_enter(r, ith, tensor);
     } else if (ith == 0 && ps_is_watching(PS_WATCH_FIRST_ENTRY)) {
         watch(watched_bits(r));
         ps_ring_push(&r->ring, ps_ticks(), 0, PS_EVENT_FIRST_START);
+    }
+}
+
+/* ---- the backends of somebody else's contexts, who come to report the ends of their nodes ------------------------- */
+
+void ps_recorder_follow_backends(ps_recorder *r, bool is_wanted) {
+    if (r && (r->kind == PS_RECORDER_CALLBACK || r->kind == PS_RECORDER_EXPERTS)) {
+        r->follows_backends = is_wanted;
+        ps_recorder_watch_entries(r);
+    }
+}
+
+void ps_recorder_only_ask(ps_recorder *r) { r->only_asks = true; }
+
+void ps_recorder_follow(struct ggml_backend *backend) {
+    ggml_backend_dev_t device = ggml_backend_get_device(backend);
+    if (!device || ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU) {
+        return;
+    }
+    ggml_backend_reg_t registered = ggml_backend_dev_backend_reg(device);
+    void *found = ggml_backend_reg_get_proc_address(registered, "ggml_backend_set_abort_callback");
+    if (found) {
+        ggml_backend_set_abort_callback_t set_callback;
+        memcpy(&set_callback, &found, sizeof(set_callback));
+        set_callback(backend, ps_recorder_tick, watched);
     }
 }

@@ -112,17 +112,12 @@ int32_t ps_graphs_find(ps_recorder *r);
 void ps_graphs_settle(ps_graph *graph, uint32_t n_reports);
 void ps_graphs_free(ps_recorder *r);
 
-/* recorder_hooks.c: an evaluation begins; all of its nodes were asked for; it is over; a node is asked for. */
-void ps_hooks_begin_asking(ps_recorder *r);
-void ps_hooks_begin_computing(ps_recorder *r);
+/* recorder_hooks.c: an evaluation is over; a node is asked for. */
 void ps_hooks_end_evaluation(ps_recorder *r);
 void ps_hooks_note(ps_recorder *r, const struct ggml_tensor *tensor);
 /* The recorder that the interposed functions report to, and that it is no more. */
 ps_recorder *ps_hooks_watched(void);
 void ps_hooks_forget(const ps_recorder *r);
-
-/* recorder_groups.c */
-bool ps_groups_ask(ps_recorder *r, const struct ggml_tensor *tensor, bool ask);
 
 /* recorder_experts.c */
 bool ps_experts_ask(ps_recorder *r, const struct ggml_tensor *tensor, bool ask);

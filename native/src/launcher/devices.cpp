@@ -40,26 +40,24 @@ template <typename Number> Number device_number(const OpenCl &cl, ClObject devic
     return number;
 }
 
-std::vector<ClObject> platforms(const OpenCl &cl) {
+/* None where the driver says so, or fails: a platform whose device is gone must not hide the others. */
+template <typename Query> std::vector<ClObject> listed(Query query) {
     uint32_t count = 0;
-    if (cl.clGetPlatformIDs(0, nullptr, &count) != opencl::SUCCESS) {
-        return {}; /* how a loader says that it knows none */
-    }
-    std::vector<ClObject> found(count);
-    bool is_told = count && cl.clGetPlatformIDs(count, found.data(), nullptr) == opencl::SUCCESS;
-    return is_told ? found : std::vector<ClObject>();
-}
-
-/* None of a platform whose device is gone: it must not hide the others. */
-std::vector<ClObject> devices_of(const OpenCl &cl, ClObject platform) {
-    uint32_t count = 0;
-    if (cl.clGetDeviceIDs(platform, opencl::ALL_DEVICES, 0, nullptr, &count) != opencl::SUCCESS) {
+    if (query(0, nullptr, &count) != opencl::SUCCESS) {
         return {};
     }
     std::vector<ClObject> found(count);
-    bool is_told =
-        count && cl.clGetDeviceIDs(platform, opencl::ALL_DEVICES, count, found.data(), nullptr) == opencl::SUCCESS;
-    return is_told ? found : std::vector<ClObject>();
+    return count && query(count, found.data(), nullptr) == opencl::SUCCESS ? found : std::vector<ClObject>();
+}
+
+std::vector<ClObject> platforms(const OpenCl &cl) {
+    return listed([&](uint32_t most, ClObject *to, uint32_t *count) { return cl.clGetPlatformIDs(most, to, count); });
+}
+
+std::vector<ClObject> devices_of(const OpenCl &cl, ClObject platform) {
+    return listed([&](uint32_t most, ClObject *to, uint32_t *count) {
+        return cl.clGetDeviceIDs(platform, opencl::ALL_DEVICES, most, to, count);
+    });
 }
 
 const char *type_name(uint64_t bits) {

@@ -73,8 +73,15 @@ static cl_int copy_back(cl_command_queue queue, const copy *c, cl_mem from) {
     return status == CL_SUCCESS ? wait_and_drop(done) : status;
 }
 
-static cl_mem make_room(const ps_cl_copies *copies, const copy *c, cl_int *status) {
-    return ps_cl_below.clCreateBuffer(copies->context, CL_MEM_READ_WRITE, c->bytes, NULL, status);
+/* A buffer of the layer's own with what the original holds now. */
+static bool make_copy(const ps_cl_copies *copies, const copy *c, cl_mem *made, char *error, size_t error_bytes) {
+    cl_int status = CL_SUCCESS;
+    *made = ps_cl_below.clCreateBuffer(copies->context, CL_MEM_READ_WRITE, c->bytes, NULL, &status);
+    status = *made ? copy_out(copies->queue, c, *made) : status;
+    if (status != CL_SUCCESS) {
+        snprintf(error, error_bytes, "a buffer of %zu bytes could not be copied (OpenCL error %d)", c->bytes, status);
+    }
+    return status == CL_SUCCESS;
 }
 
 /* What cannot be looked at counts as different. */
@@ -131,21 +138,6 @@ static bool list_argument(ps_cl_copies *copies, uint32_t index, const ps_cl_argu
     return true;
 }
 
-static bool copy_all_before(ps_cl_copies *copies, char *error, size_t error_bytes) {
-    for (int i = 0; i < copies->n; i++) {
-        copy *c = &copies->all[i];
-        cl_int status = CL_SUCCESS;
-        c->before = make_room(copies, c, &status);
-        status = c->before ? copy_out(copies->queue, c, c->before) : status;
-        if (status != CL_SUCCESS) {
-            snprintf(error, error_bytes, "a buffer of %zu bytes could not be copied (OpenCL error %d)", c->bytes,
-                     status);
-            return false;
-        }
-    }
-    return true;
-}
-
 ps_cl_copies *ps_cl_copies_take(cl_command_queue queue, const ps_cl_kernel_state *kernel, char *error,
                                 size_t error_bytes) {
     ps_cl_copies *copies = (ps_cl_copies *)calloc(1, sizeof(*copies));
@@ -155,13 +147,14 @@ ps_cl_copies *ps_cl_copies_take(cl_command_queue queue, const ps_cl_kernel_state
     }
     copies->queue = queue;
     ps_cl_below.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(copies->context), &copies->context, NULL);
-    for (uint32_t i = 0; i < kernel->n_arguments; i++) {
-        if (!list_argument(copies, i, &kernel->arguments[i], error, error_bytes)) {
-            free(copies);
-            return NULL;
-        }
+    bool works = true;
+    for (uint32_t i = 0; works && i < kernel->n_arguments; i++) {
+        works = list_argument(copies, i, &kernel->arguments[i], error, error_bytes);
     }
-    if (!copy_all_before(copies, error, error_bytes)) {
+    for (int i = 0; works && i < copies->n; i++) {
+        works = make_copy(copies, &copies->all[i], &copies->all[i].before, error, error_bytes);
+    }
+    if (!works) {
         ps_cl_copies_free(copies);
         return NULL;
     }
@@ -171,12 +164,7 @@ ps_cl_copies *ps_cl_copies_take(cl_command_queue queue, const ps_cl_kernel_state
 bool ps_cl_copies_take_after(ps_cl_copies *copies, char *error, size_t error_bytes) {
     for (int i = 0; i < copies->n; i++) {
         copy *c = &copies->all[i];
-        cl_int status = CL_SUCCESS;
-        c->after = make_room(copies, c, &status);
-        status = c->after ? copy_out(copies->queue, c, c->after) : status;
-        if (status != CL_SUCCESS) {
-            snprintf(error, error_bytes, "a buffer of %zu bytes could not be copied (OpenCL error %d)", c->bytes,
-                     status);
+        if (!make_copy(copies, c, &c->after, error, error_bytes)) {
             return false;
         }
         if (are_equal(copies->queue, c)) {
@@ -187,7 +175,7 @@ bool ps_cl_copies_take_after(ps_cl_copies *copies, char *error, size_t error_byt
     return true;
 }
 
-static bool restore(ps_cl_copies *copies, bool is_after, char *error, size_t error_bytes) {
+bool ps_cl_copies_restore(ps_cl_copies *copies, bool is_after, char *error, size_t error_bytes) {
     for (int i = 0; i < copies->n; i++) {
         const copy *c = &copies->all[i];
         bool is_needed = is_after || c->after != c->before;
@@ -199,14 +187,6 @@ static bool restore(ps_cl_copies *copies, bool is_after, char *error, size_t err
         }
     }
     return true;
-}
-
-bool ps_cl_copies_restore_before(ps_cl_copies *copies, char *error, size_t error_bytes) {
-    return restore(copies, false, error, error_bytes);
-}
-
-bool ps_cl_copies_restore_after(ps_cl_copies *copies, char *error, size_t error_bytes) {
-    return restore(copies, true, error, error_bytes);
 }
 
 void ps_cl_copies_free(ps_cl_copies *copies) {

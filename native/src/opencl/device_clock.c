@@ -19,7 +19,6 @@ static known_device devices[MAX_DEVICES];
 static uint32_t n_devices;
 
 static void ask(cl_device_id device, cl_device_info name, char *text, size_t bytes) {
-    text[0] = '\0';
     if (ps_cl_below.clGetDeviceInfo(device, name, bytes, text, NULL) != CL_SUCCESS) {
         text[0] = '\0';
     }

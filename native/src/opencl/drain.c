@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <time.h>
 
-#include "completion.h"
 #include "device_clock.h"
 #include "log_writer.h"
 #include "pending.h"

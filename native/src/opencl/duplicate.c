@@ -286,7 +286,7 @@ static void drop_events(ps_cl_duplicating *d, int n) {
 /* `n` launches between two clFinish, after restoring the buffers. */
 static bool run_batch(ps_cl_duplicating *d, const ps_cl_launch *launch, const ps_cl_entry *original, int n,
                       int64_t *host_ns, int64_t *execution_ns, int64_t *occupied_ns) {
-    bool is_good = ps_cl_copies_restore_before(d->copies, d->error, sizeof(d->error));
+    bool is_good = ps_cl_copies_restore(d->copies, false, d->error, sizeof(d->error));
     ps_cl_below.clFinish(launch->queue);
     int64_t begin_ns = ps_now_ns();
     for (int i = 0; is_good && i < n; i++) {
@@ -335,7 +335,7 @@ void ps_cl_duplication_run(ps_cl_duplicating *d, const ps_cl_launch *launch, cl_
     if (is_done) {
         is_done = run_rounds(d, launch, original);
         char trouble[sizeof(d->error)];
-        if (!ps_cl_copies_restore_after(d->copies, trouble, sizeof(trouble))) {
+        if (!ps_cl_copies_restore(d->copies, true, trouble, sizeof(trouble))) {
             ps_cl_say("after duplicating %s, %s: the program's results are wrong", d->plan.name, trouble);
             memcpy(d->error, trouble, sizeof(trouble));
             is_done = false;

@@ -15,7 +15,16 @@ static void fill_kernel(ps_cl_command *command, const ps_cl_launch *launch, cons
     }
 }
 
-static void record_kernel(ps_cl_call *c, const ps_cl_launch *launch, ps_cl_entry *copy) {
+/* After the driver's call: records what it took, also in `copy`, where there is one. */
+static void close_launch(ps_cl_call *c, const ps_cl_launch *launch, cl_int status, ps_cl_entry *copy) {
+    if (!c->thread) {
+        return;
+    }
+    if (status != CL_SUCCESS) {
+        ps_cl_refuse_call(c);
+        return;
+    }
+    c->end_ns = ps_now_ns();
     const ps_cl_kernel_state *kernel = ps_cl_kernel_of(launch->kernel);
     ps_cl_entry *entry = ps_cl_close_call(c, PS_CL_KERNEL);
     if (entry) {
@@ -39,12 +48,7 @@ static __attribute__((noinline)) cl_int launch_armed(const ps_cl_launch *launch,
     ps_cl_call c;
     ps_cl_open_call(&c, launch->queue, launch->n_waits, event);
     cl_int status = launch_kernel(&c, launch);
-    if (c.thread && status == CL_SUCCESS) {
-        c.end_ns = ps_now_ns();
-        record_kernel(&c, launch, &original);
-    } else if (c.thread) {
-        ps_cl_refuse_call(&c);
-    }
+    close_launch(&c, launch, status, &original);
     if (duplicating) {
         ps_cl_duplication_run(duplicating, launch, status, &original);
     }
@@ -62,12 +66,7 @@ static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kerne
     ps_cl_call c;
     ps_cl_open_call(&c, queue, n_waits, event);
     cl_int status = launch_kernel(&c, &launch);
-    if (c.thread && status == CL_SUCCESS) {
-        c.end_ns = ps_now_ns();
-        record_kernel(&c, &launch, NULL);
-    } else if (c.thread) {
-        ps_cl_refuse_call(&c);
-    }
+    close_launch(&c, &launch, status, NULL);
     return status;
 }
 
@@ -77,12 +76,7 @@ static cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel,
     ps_cl_call c;
     ps_cl_open_call(&c, queue, n_waits, event);
     cl_int status = ps_cl_below.clEnqueueTask(queue, kernel, n_waits, waits, c.taken);
-    if (c.thread && status == CL_SUCCESS) {
-        c.end_ns = ps_now_ns();
-        record_kernel(&c, &(ps_cl_launch){queue, kernel, 1, NULL, &one, &one, n_waits, waits}, NULL);
-    } else if (c.thread) {
-        ps_cl_refuse_call(&c);
-    }
+    close_launch(&c, &(ps_cl_launch){queue, kernel, 1, NULL, &one, &one, n_waits, waits}, status, NULL);
     return status;
 }
 

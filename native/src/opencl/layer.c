@@ -77,14 +77,6 @@ static void ps_layer_replace(struct _cl_icd_dispatch *table) {
     }
 }
 
-PS_EXPORT void ps_cl_pause(bool paused) {
-    if (paused) {
-        atomic_fetch_or(&ps_cl_gate, PS_CL_GATE_PAUSED);
-    } else {
-        atomic_fetch_and(&ps_cl_gate, ~(uint32_t)PS_CL_GATE_PAUSED);
-    }
-}
-
 PS_EXPORT bool ps_cl_flush(int64_t limit_ns) {
     return ps_cl_is_off() || ps_cl_drain_flush(limit_ns);
 }

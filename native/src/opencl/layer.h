@@ -1,6 +1,6 @@
 /* The parts of the tracing layer, and what they share.
  *
- *   layer.c         entry points, the environment, pause and flush
+ *   layer.c         entry points, the environment, flush
  *   queues.c        queues: profiling forced on, and hidden from the program
  *   kernels.c       kernels: their names, and the buffers among their arguments
  *   memory.c        buffers, images and pipes: their sizes
@@ -10,8 +10,7 @@
  *   call.h          what a wrapper does before and after the driver's call
  *   thread_ring.c   one ring of commands for each thread
  *   drain.c         the background thread
- *   completion.c    the times of what is complete
- *   pending.c       commands that are not complete yet, by queue
+ *   pending.c       the times of what is complete, and by queue what is not yet
  *   log_writer.c    the file
  *   device_clock.c  devices, and readings of their clocks
  *   duplicate.c     kernel duplication
@@ -23,7 +22,7 @@
  * an event, and never wait for the background thread.
  *
  * By hand, in native/: gcc -std=gnu11 -DCL_TARGET_OPENCL_VERSION=300 -O2 -fPIC -fvisibility=hidden -pthread -shared
- * -Wl,-Bsymbolic,-z,nodelete,--build-id -Iinclude $(ls src/opencl/[!c]*.c src/opencl/cop*.c src/opencl/completion.c)
+ * -Wl,-Bsymbolic,-z,nodelete,--build-id -Iinclude $(ls src/opencl/[!c]*.c src/opencl/cop*.c)
  * -o libperfsuite_cl_layer.so
  */
 #ifndef PERFSUITE_OPENCL_LAYER_H
@@ -49,7 +48,7 @@
 extern struct _cl_icd_dispatch ps_cl_below;
 
 /* Why commands are not recorded now; 0 while they are. */
-enum { PS_CL_GATE_OFF = 1, PS_CL_GATE_PAUSED = 2, PS_CL_GATE_PROFILE_ONLY = 4 };
+enum { PS_CL_GATE_OFF = 1, PS_CL_GATE_PROFILE_ONLY = 4 };
 extern _Atomic uint32_t ps_cl_gate;
 
 /* Off for good: without a log, in a child of fork, and once the process ends. Every call then goes straight below. */

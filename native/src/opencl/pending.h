@@ -9,6 +9,10 @@ typedef struct ps_cl_waiting {
     ps_cl_entry entry;
 } ps_cl_waiting;
 
+/* Fills in the four times and lets go of the event where the command is complete. */
+bool ps_cl_complete(ps_cl_entry *entry);
+void ps_cl_drop_event(ps_cl_entry *entry);
+
 /* Puts the entry by, in its queue's order of sequences; false where there is no room. */
 bool ps_cl_pending_add(const ps_cl_entry *entry);
 /* Writes what is complete by now. */

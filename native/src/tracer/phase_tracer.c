@@ -14,6 +14,7 @@
 #endif
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,88 +83,78 @@ static void record(ps_traced_function function, int32_t count, int64_t entry_ns,
     }
 }
 
-#define RESOLVE(type, name)                      \
-    static type next;                            \
-    if (!next) {                                 \
-        *(void **)&next = next_definition(name); \
+/* A call from here to the end of its function. */
+typedef struct span {
+    ps_traced_function function;
+    int32_t count;
+    bool is_outermost; /* it counts where no other such call is around it */
+    int64_t entry_ns;
+} span;
+
+static span begin(ps_traced_function function, int32_t count, bool is_outermost) {
+    depth += is_outermost;
+    span begun = {.function = function, .count = count, .is_outermost = is_outermost};
+    begun.entry_ns = raw_ns();
+    return begun;
+}
+
+static void end(const span *ended) {
+    int64_t exit_ns = raw_ns();
+    depth -= ended->is_outermost;
+    if (!ended->is_outermost || depth == 0) {
+        record(ended->function, ended->count, ended->entry_ns, exit_ns);
+    }
+}
+
+#define SPAN(...) __attribute__((cleanup(end), unused)) const span own = begin(__VA_ARGS__)
+
+#define RESOLVE(function)                             \
+    static __typeof__(&(function)) next;              \
+    if (!next) {                                      \
+        *(void **)&next = next_definition(#function); \
     }
 
 PS_EXPORT int32_t llama_decode(struct llama_context *context, struct llama_batch batch) {
-    typedef int32_t (*function)(struct llama_context *, struct llama_batch);
-    RESOLVE(function, "llama_decode")
-    depth++;
-    int64_t entry_ns = raw_ns();
-    int32_t status = next(context, batch);
-    int64_t exit_ns = raw_ns();
-    if (--depth == 0) {
-        record(PS_TRACED_DECODE, batch.n_tokens, entry_ns, exit_ns);
-    }
-    return status;
+    RESOLVE(llama_decode)
+    SPAN(PS_TRACED_DECODE, batch.n_tokens, true);
+    return next(context, batch);
 }
 
 PS_EXPORT void llama_synchronize(struct llama_context *context) {
-    typedef void (*function)(struct llama_context *);
-    RESOLVE(function, "llama_synchronize")
-    depth++;
-    int64_t entry_ns = raw_ns();
+    RESOLVE(llama_synchronize)
+    SPAN(PS_TRACED_SYNCHRONIZE, 0, true);
     next(context);
-    int64_t exit_ns = raw_ns();
-    if (--depth == 0) {
-        record(PS_TRACED_SYNCHRONIZE, 0, entry_ns, exit_ns);
-    }
 }
 
 PS_EXPORT float *llama_get_logits_ith(struct llama_context *context, int32_t i) {
-    typedef float *(*function)(struct llama_context *, int32_t);
-    RESOLVE(function, "llama_get_logits_ith")
-    depth++;
-    int64_t entry_ns = raw_ns();
-    float *logits = next(context, i);
-    int64_t exit_ns = raw_ns();
-    if (--depth == 0) {
-        record(PS_TRACED_GET_LOGITS, 0, entry_ns, exit_ns);
-    }
-    return logits;
+    RESOLVE(llama_get_logits_ith)
+    SPAN(PS_TRACED_GET_LOGITS, 0, true);
+    return next(context, i);
 }
 
 PS_EXPORT llama_token llama_sampler_sample(struct llama_sampler *sampler, struct llama_context *context, int32_t i) {
-    typedef llama_token (*function)(struct llama_sampler *, struct llama_context *, int32_t);
-    RESOLVE(function, "llama_sampler_sample")
-    depth++;
-    int64_t entry_ns = raw_ns();
-    llama_token token = next(sampler, context, i);
-    int64_t exit_ns = raw_ns();
-    if (--depth == 0) {
-        record(PS_TRACED_SAMPLE, 0, entry_ns, exit_ns);
-    }
-    return token;
+    RESOLVE(llama_sampler_sample)
+    SPAN(PS_TRACED_SAMPLE, 0, true);
+    return next(sampler, context, i);
 }
 
 PS_EXPORT void ps_phase_copy(float *to, const float *from, size_t n) {
-    typedef void (*function)(float *, const float *, size_t);
-    RESOLVE(function, "ps_phase_copy")
-    int64_t entry_ns = raw_ns();
+    RESOLVE(ps_phase_copy)
+    SPAN(PS_TRACED_COPY, 0, false);
     next(to, from, n);
-    record(PS_TRACED_COPY, 0, entry_ns, raw_ns());
 }
 
 PS_EXPORT float ps_phase_softmax(float *values, size_t n) {
-    typedef float (*function)(float *, size_t);
-    RESOLVE(function, "ps_phase_softmax")
-    int64_t entry_ns = raw_ns();
-    float sum = next(values, n);
-    record(PS_TRACED_SOFTMAX, 0, entry_ns, raw_ns());
-    return sum;
+    RESOLVE(ps_phase_softmax)
+    SPAN(PS_TRACED_SOFTMAX, 0, false);
+    return next(values, n);
 }
 
 PS_EXPORT enum ggml_status ggml_backend_sched_graph_compute_async(ggml_backend_sched_t scheduler,
                                                                  struct ggml_cgraph *graph) {
-    typedef enum ggml_status (*function)(ggml_backend_sched_t, struct ggml_cgraph *);
-    RESOLVE(function, "ggml_backend_sched_graph_compute_async")
-    int64_t entry_ns = raw_ns();
-    enum ggml_status status = next(scheduler, graph);
-    record(PS_TRACED_GRAPH, 0, entry_ns, raw_ns());
-    return status;
+    RESOLVE(ggml_backend_sched_graph_compute_async)
+    SPAN(PS_TRACED_GRAPH, 0, false);
+    return next(scheduler, graph);
 }
 
 struct ggml_compute_params {
@@ -172,8 +163,7 @@ struct ggml_compute_params {
 
 /* Every gather of rows of the CPU backend comes by, on each thread; the calling thread is ggml's number 0. */
 PS_EXPORT void ggml_compute_forward_get_rows(const struct ggml_compute_params *params, struct ggml_tensor *tensor) {
-    typedef void (*function)(const struct ggml_compute_params *, struct ggml_tensor *);
-    RESOLVE(function, "ggml_compute_forward_get_rows")
+    RESOLVE(ggml_compute_forward_get_rows)
     int64_t entry_ns = raw_ns();
     next(params, tensor);
     int64_t exit_ns = raw_ns();
