@@ -35,12 +35,12 @@ from perfsuite.cli import main
 from perfsuite.device.end_requests import signals_held_off
 with signals_held_off():  # as the command itself imports it
     from perfsuite.experiments.overhead import command as overhead
-    from perfsuite.measure.board import opening
+    from perfsuite.measure.board import local_board
 def measure(*_):
     print("measuring", flush=True)
     time.sleep(60)
 overhead.overhead_rows = measure
-opening.LocalBoard = partial(opening.LocalBoard, root=Path(sys.argv[1]))
+local_board.LocalBoard = partial(local_board.LocalBoard, root=Path(sys.argv[1]))
 sys.exit(main(["overhead", "--device=mine"]))
 """
 

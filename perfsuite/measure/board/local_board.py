@@ -243,10 +243,7 @@ class LocalBoard(Board):
 
     def recording(self, pid: int, plan: LlamaPlan) -> EbpfRecording:
         """Attach the helper to a worker."""
-        from perfsuite.measure.ebpf import (
-            required_ebpf,
-            start_ebpf,  # few runs are traced
-        )
+        from perfsuite.measure.ebpf import required_ebpf, start_ebpf  # few runs are traced
         from perfsuite.measure.tensor_layout import tensor_layout
 
         layout = tensor_layout(planned_engine(plan), Path(plan.cache_dir))

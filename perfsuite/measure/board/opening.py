@@ -12,7 +12,6 @@ from perfsuite.device.machine import Conditions
 from perfsuite.device.reach import Reach
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
-from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.environment import environment_lock_folder, environment_run_id
 
@@ -51,6 +50,8 @@ def choose_board(
     Raises `DeviceError` where there is no such way, or no such address.
     """
     if reach.way == "local":
+        from perfsuite.measure.board.local_board import LocalBoard  # what is linked needs none of it
+
         return LocalBoard(cache_dir=cache_dir, conditions=conditions, claim=claim, tell=tell)
     from perfsuite.device.target.opening import open_target  # a local run needs no link
     from perfsuite.measure.board.connecting import LinkLimits

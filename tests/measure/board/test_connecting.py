@@ -29,6 +29,7 @@ def test_a_link_that_is_cut_comes_back(linked: BoardHome, is_programs: bool) -> 
         linked.end()
     else:
         link.pipes._process.kill()
+        link.pipes._process.wait(10)
     assert board.covariates()
     assert linked.pid != before
     assert any("the link was lost and came back" in note for note in board.held().notes)

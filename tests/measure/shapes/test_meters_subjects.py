@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,10 @@ def test_a_subject_is_measured_in_its_process(subject: Subject, tmp_path: Path, 
     case = ShapeCase.from_id(CASES[subject])
     # ``tools/opencl_backend.sh`` puts ggml's OpenCL backend into the user's cache
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite")) if subject is Subject.GGML_OPENCL else engine_cache
-    with open_meters(subject, LocalBoard(cache_dir=cache_dir), log_dir=tmp_path, n_threads=2) as meters:
+    with (
+        closing(LocalBoard(cache_dir=cache_dir)) as board,
+        open_meters(subject, board, log_dir=tmp_path, n_threads=2) as meters,
+    ):
         meter = meters.resident()
         assert meter.description.n_compute_units > 0
         assert meter.problem(case) is None
