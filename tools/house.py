@@ -22,11 +22,11 @@ DOORS = ("perfsuite.plugin.hooks", "perfsuite.verdict.compare", "perfsuite.cli")
 
 #: The most lines of each folder, and the most files of each door's closure.
 MOST = {
-    "perfsuite": 100_800,
-    "tests": 72_900,
-    "tools": 4_720,
-    "native": 31_260,
-    "perfsuite.plugin.hooks": 161,
+    "perfsuite": 93_150,
+    "tests": 70_950,
+    "tools": 3_970,
+    "native": 30_470,
+    "perfsuite.plugin.hooks": 153,
     "perfsuite.verdict.compare": 13,
 }
 
