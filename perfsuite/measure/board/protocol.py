@@ -97,7 +97,6 @@ class Board(ABC):
 
     @property
     @abstractmethod
-    @abstractmethod
     def instruments(self) -> Instruments:
         """What the board has to follow llama.cpp with; a first use there may start an OpenCL device."""
 
