@@ -46,15 +46,6 @@ def write_whole_chunks(path: Path, chunks: Iterable[bytes], error_type: type[Per
     write_whole_binary(path, lambda out: out.writelines(chunks), error_type)
 
 
-def remove_whole(path: Path, error_type: type[PerfsuiteError]) -> None:
-    """Remove a file so that it is gone after a power cut, too; one that is not there is no mistake."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise error_type(f"{path}: cannot be removed ({error.strerror})") from error
-    sync_folder(path.parent)
-
-
 @contextmanager
 def whole_path(path: Path, error_type: type[PerfsuiteError]) -> Iterator[Path]:
     """Give the path of a file that takes the place of `path` once it is on the disk, unless filling it fails.
